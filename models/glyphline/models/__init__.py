@@ -1,0 +1,1 @@
+"""Pixels to text: images, bundles, networks in ONNX Runtime, decoding and error rates."""

@@ -1,0 +1,1 @@
+"""Serves recognisers over gRPC, and the client for it."""

@@ -1,0 +1,1 @@
+"""Makes recognisers: data sets, networks, the training loop, evaluation and export."""
