@@ -1,1 +1,49 @@
 """Pixels to text: images, bundles, networks in ONNX Runtime, decoding and error rates."""
+
+from glyphline.models.alphabet import Alphabet
+from glyphline.models.errors import (
+    AlphabetError,
+    BundleError,
+    DeviceError,
+    EmptyImageError,
+    GlyphlineError,
+    ImageError,
+    ImageTooLargeError,
+    ImageTooWideError,
+    ModelNotFoundError,
+    OptionsError,
+    UndecodableImageError,
+)
+from glyphline.models.image import (
+    GreyImage,
+    ImageHeader,
+    ImageLimits,
+    ImageSettings,
+    normalise,
+    normalised_width,
+    read_header,
+    read_image,
+)
+
+__all__ = [
+    "Alphabet",
+    "AlphabetError",
+    "BundleError",
+    "DeviceError",
+    "EmptyImageError",
+    "GlyphlineError",
+    "GreyImage",
+    "ImageError",
+    "ImageHeader",
+    "ImageLimits",
+    "ImageSettings",
+    "ImageTooLargeError",
+    "ImageTooWideError",
+    "ModelNotFoundError",
+    "OptionsError",
+    "UndecodableImageError",
+    "normalise",
+    "normalised_width",
+    "read_header",
+    "read_image",
+]
