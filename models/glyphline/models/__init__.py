@@ -1,6 +1,7 @@
 """Pixels to text: images, bundles, networks in ONNX Runtime, decoding and error rates."""
 
 from glyphline.models.alphabet import Alphabet
+from glyphline.models.error_rate import EditCounts, ErrorRate, edit_counts, evaluate_pairs
 from glyphline.models.errors import (
     AlphabetError,
     BundleError,
@@ -30,7 +31,9 @@ __all__ = [
     "AlphabetError",
     "BundleError",
     "DeviceError",
+    "EditCounts",
     "EmptyImageError",
+    "ErrorRate",
     "GlyphlineError",
     "GreyImage",
     "ImageError",
@@ -42,6 +45,8 @@ __all__ = [
     "ModelNotFoundError",
     "OptionsError",
     "UndecodableImageError",
+    "edit_counts",
+    "evaluate_pairs",
     "normalise",
     "normalised_width",
     "read_header",

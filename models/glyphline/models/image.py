@@ -1,8 +1,8 @@
 """From the bytes of an image file to the grey strip that a network reads.
 
 Three steps, each usable alone: `read_image` decodes a file to grey pixels, `normalise` brings those to a network's
-height, polarity and contrast, `normalised_width` foretells how wide the result is. Training and serving both call these and
-nothing else, so that what a network meets in service is what it was trained on.
+height, polarity and contrast, `normalised_width` foretells how wide the result is. Training and serving both call these
+and nothing else, so that what a network meets in service is what it was trained on.
 
 The grey value of a colour is the luma of ITU-R BT.601, `(299 R + 587 G + 114 B) / 1000`, whatever the file's mode.
 """
