@@ -1,0 +1,366 @@
+"""The bundle: the folder that carries a trained recogniser from training to wherever it reads.
+
+A bundle holds `manifest.json`, the networks as ONNX graphs, a model card and a probe image with the text it must give.
+The manifest names every other file with its sha256, so that a bundle is either whole or refused. Names that start with
+a dot are left alone: file managers and volume mounts put such things where they please, and no bundle file has one.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError, model_validator
+
+from glyphline.models.alphabet import Alphabet
+from glyphline.models.errors import AlphabetError, BundleError
+from glyphline.models.image import ImageSettings
+
+__all__ = [
+    "MANIFEST_NAME",
+    "MODEL_CARD_NAME",
+    "SCHEMA_VERSION",
+    "Bundle",
+    "DataSource",
+    "DecoderDefaults",
+    "Evaluation",
+    "Manifest",
+    "Probe",
+    "StateTensor",
+    "load_bundle",
+    "write_manifest",
+]
+
+MANIFEST_NAME = "manifest.json"
+MODEL_CARD_NAME = "model_card.md"
+SCHEMA_VERSION = 1
+
+_GRAPH_ROLES = {"ctc": {"network"}, "attention": {"encoder", "decoder_step"}}
+
+# A plain name can neither leave the folder nor hide in it.
+PlainName = Annotated[str, StringConstraints(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]*\z")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"\A[0-9a-f]{64}\z")]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Rate = Annotated[float, Field(ge=0.0)]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class DecoderDefaults(_Record):
+    """The decoder used where a caller names none.
+
+    Attributes:
+        name: Which search.
+        beam_width: Hypotheses kept by the beam search.
+        length_penalty: Exponent α of the attention head's score / lengthᵅ.
+    """
+
+    name: Literal["greedy", "beam"] = "greedy"
+    beam_width: int = Field(default=10, ge=1)
+    length_penalty: float = Field(default=1.0, ge=0.0)
+
+
+class StateTensor(_Record):
+    """One tensor of the attention decoder's recurrent state.
+
+    Attributes:
+        name: The graphs call it `initial_<name>`, `<name>` and `next_<name>`.
+        kind: `fixed` is (batch, size); `frames` is (batch, frames), as wide as the encoder's memory is long.
+        size: Width of a `fixed` state, None otherwise.
+    """
+
+    name: PlainName
+    kind: Literal["fixed", "frames"]
+    size: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        if (self.kind == "fixed") != (self.size is not None):
+            raise ValueError("a fixed state states its size, and a state over frames does not")
+        return self
+
+
+class Probe(_Record):
+    """An image and what the bundle must read in it.
+
+    Attributes:
+        image: File name within the bundle.
+        text: The text that the default decoder gives.
+        confidence: The confidence that goes with it.
+    """
+
+    image: PlainName
+    text: str
+    confidence: Share
+
+
+class Evaluation(_Record):
+    """What the model scored on one data set.
+
+    Attributes:
+        data_set: The set, named as the command names it.
+        images: How many were read.
+        exact: Share read without any error.
+        exact_interval: Its 95 % interval.
+        cer: Character error rate, edits over reference characters.
+        cer_interval: Its 95 % interval.
+        command: The command that repeats the measurement.
+    """
+
+    data_set: str
+    images: int = Field(ge=0)
+    exact: Share
+    exact_interval: tuple[Share, Share]
+    cer: Rate
+    cer_interval: tuple[Rate, Rate]
+    command: str
+
+
+class DataSource(_Record):
+    """A data set that had a part in the model.
+
+    Attributes:
+        name: What it is called.
+        licence: Under what terms it may be used.
+        use: What it served for: training, validation, testing.
+    """
+
+    name: str
+    licence: str
+    use: str
+
+
+class Manifest(_Record):
+    """All that is to be known of a bundle besides its weights.
+
+    Attributes:
+        schema_version: Of this very record.
+        name: The model's name.
+        version: Counts up with every release of the model.
+        task: What it reads, in a few words.
+        head: Which kind of network, hence which graphs and which decoders.
+        alphabet: The symbols; the network class of the first is 1.
+        image: How images are brought to the form the network reads.
+        max_output_length: Longest text, in symbols. Longer readings are cut and flagged.
+        decoder: Used where a caller names no decoder.
+        pixels_per_frame: Width of one output frame, in pixels of the normalised image.
+        width_multiple: The graphs take only widths that are a multiple of it.
+        temperature: Log-probabilities are divided by it before confidences are taken from them.
+        graphs: File of each graph: `network` of a CTC head, `encoder` and `decoder_step` of an attention head.
+        states: Recurrent state of the attention decoder, in the order of its graphs' tensors.
+        probe: Checked whenever the bundle is loaded.
+        training: How the model was made.
+        evaluation: What it scored.
+        licence: Of the weights.
+        data: Where the training images came from.
+        git_commit: The source tree that made it.
+        created: When, in ISO 8601.
+        files: sha256 of every other file of the folder; filled in by `write_manifest`.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    name: PlainName
+    version: int = Field(ge=1)
+    task: str
+    head: Literal["ctc", "attention"]
+    alphabet: list[str]
+    image: ImageSettings = ImageSettings()
+    max_output_length: int = Field(ge=1)
+    decoder: DecoderDefaults = DecoderDefaults()
+    pixels_per_frame: float = Field(gt=0.0)
+    width_multiple: int = Field(default=1, ge=1)
+    temperature: float = Field(default=1.0, gt=0.0)
+    graphs: dict[str, PlainName]
+    states: list[StateTensor] = []
+    probe: Probe
+    training: dict[str, JsonValue] = {}
+    evaluation: list[Evaluation] = []
+    licence: str
+    data: list[DataSource] = []
+    git_commit: str
+    created: str
+    files: dict[PlainName, Sha256] = {}
+
+    @model_validator(mode="after")
+    def _check_head(self) -> Self:
+        expected = _GRAPH_ROLES[self.head]
+        if set(self.graphs) != expected:
+            raise ValueError(f"a bundle with a {self.head} head has the graphs {sorted(expected)}")
+        if (self.head == "attention") != bool(self.states):
+            raise ValueError("an attention head, and no other, lists its recurrent states")
+        if len({state.name for state in self.states}) != len(self.states):
+            raise ValueError("two recurrent states have one name")
+        return self
+
+    @model_validator(mode="after")
+    def _check_alphabet(self) -> Self:
+        if len(self.alphabet) < 2:
+            raise ValueError(f"the alphabet has {len(self.alphabet)} symbol(s); a recogniser needs at least two")
+        try:
+            Alphabet(self.alphabet)
+        except AlphabetError as error:
+            raise ValueError(f"alphabet: {error}") from error
+        return self
+
+    @property
+    def required_files(self) -> set[str]:
+        """Files the bundle cannot do without, the manifest apart."""
+        return {*self.graphs.values(), self.probe.image, MODEL_CARD_NAME}
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle whose files have been verified.
+
+    Attributes:
+        path: The folder.
+        manifest: Its manifest.
+    """
+
+    path: Path
+    manifest: Manifest
+
+    def file(self, name: str) -> Path:
+        """Returns the path of one of its files."""
+        return self.path / name
+
+
+def load_bundle(path: Path | str) -> Bundle:
+    """Opens a bundle and verifies that it is whole.
+
+    Args:
+        path: The folder that holds `manifest.json`.
+
+    Returns:
+        The bundle. Its probe is not read yet: that takes a recogniser.
+
+    Raises:
+        BundleError: If the manifest is missing, malformed or of a newer schema, or if a file is missing, unlisted or
+            changed. The message names the file.
+    """
+    folder = Path(path)
+    manifest = _read_manifest(folder / MANIFEST_NAME)
+    _verify_files(folder, manifest)
+    return Bundle(path=folder, manifest=manifest)
+
+
+def write_manifest(path: Path | str, manifest: Manifest) -> Manifest:
+    """Completes a bundle: hashes the files of its folder and writes `manifest.json`.
+
+    The manifest is put in place in one step, so that a reader sees the old one or the new one and no half of either.
+
+    Args:
+        path: The folder, with every other file in place.
+        manifest: What to write; its `files` are replaced.
+
+    Returns:
+        The manifest as written.
+
+    Raises:
+        BundleError: If a file that the manifest names is missing, or the folder holds something it may not.
+    """
+    folder = Path(path)
+    names = _list_files(folder)
+    missing = sorted(manifest.required_files - names)
+    if missing:
+        raise BundleError(f"{folder / missing[0]}: the bundle needs this file")
+    files = {name: _hash(folder / name) for name in sorted(names)}
+    # Through validation, unlike `model_copy`: a name that loading would refuse must not be written.
+    try:
+        complete = Manifest.model_validate({**manifest.model_dump(), "files": files})
+    except ValidationError as error:
+        raise BundleError(f"{folder / MANIFEST_NAME}: {_explain(error)}") from error
+    text = json.dumps(complete.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+    descriptor, temporary = tempfile.mkstemp(prefix=".manifest-", dir=folder)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(folder / MANIFEST_NAME)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return complete
+
+
+def _read_manifest(file: Path) -> Manifest:
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError as error:
+        raise BundleError(f"{file}: no such file; a bundle is a folder with a {MANIFEST_NAME}") from error
+    except OSError as error:
+        raise BundleError(f"{file}: {error.strerror}") from error
+    try:
+        record: Any = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"{file}: not JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise BundleError(f"{file}: not a JSON object")
+    # Before anything else: a newer schema has fields that this one would only call unknown.
+    version = record.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise BundleError(
+            f"{file}: schema version {version} is newer than this Glyphline reads ({SCHEMA_VERSION}); upgrade Glyphline"
+        )
+    if "schema_version" not in record:
+        raise BundleError(f"{file}: schema_version is missing")
+    try:
+        return Manifest.model_validate_json(content, strict=True)
+    except ValidationError as error:
+        raise BundleError(f"{file}: {_explain(error)}") from error
+
+
+def _verify_files(folder: Path, manifest: Manifest) -> None:
+    listed = set(manifest.files)
+    unlisted = sorted(manifest.required_files - listed)
+    if unlisted:
+        raise BundleError(f"{folder / MANIFEST_NAME}: files has no hash of {unlisted[0]}")
+    present = _list_files(folder)
+    missing = sorted(listed - present)
+    if missing:
+        raise BundleError(f"{folder / missing[0]}: the manifest lists this file but it is missing")
+    extra = sorted(present - listed)
+    if extra:
+        raise BundleError(f"{folder / extra[0]}: the manifest does not list this file")
+    for name, expected in manifest.files.items():
+        found = _hash(folder / name)
+        if found != expected:
+            raise BundleError(f"{folder / name}: sha256 is {found}, the manifest says {expected}; the file was changed")
+
+
+def _list_files(folder: Path) -> set[str]:
+    """Names in the folder besides the manifest and hidden ones."""
+    try:
+        entries = list(folder.iterdir())
+    except OSError as error:
+        raise BundleError(f"{folder}: {error.strerror}") from error
+    names = set()
+    for entry in entries:
+        if entry.name.startswith(".") or entry.name == MANIFEST_NAME:
+            continue
+        if not entry.is_file():
+            raise BundleError(f"{entry}: a bundle holds plain files only")
+        names.add(entry.name)
+    return names
+
+
+def _hash(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise BundleError(f"{file}: {error.strerror}") from error
+
+
+def _explain(error: ValidationError) -> str:
+    """Says in one line which fields are wrong and why."""
+    problems = []
+    for detail in error.errors(include_url=False, include_context=False, include_input=False):
+        field = ".".join(str(part) for part in detail["loc"])
+        problems.append(f"{field}: {detail['msg']}" if field else detail["msg"].removeprefix("Value error, "))
+    return "; ".join(problems)
