@@ -1,0 +1,33 @@
+"""What a figure was measured on: figures without it mean nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+
+def available_cores() -> int:
+    """Counts the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def describe_machine() -> dict[str, str]:
+    """Names the processor, the cores this process may use, the load and the versions that matter."""
+    return {
+        "processor": _processor(),
+        "cores": str(available_cores()),
+        "load": f"{os.getloadavg()[0]:.2f}",
+        "python": platform.python_version(),
+        **{package: version(package) for package in ("onnxruntime", "numpy", "pillow", "grpcio")},
+    }
+
+
+def _processor() -> str:
+    """Reads the processor's name, from Linux's own list where there is one."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

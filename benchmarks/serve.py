@@ -1,0 +1,284 @@
+"""What serving costs beyond the network: a real server under load beside bare ONNX Runtime on the same cores.
+
+Closed loop (the default): `glyphline serve` with N workers is loaded by 1 and by 64 callers from a process of its own.
+The yardstick is N processes that each hold one bare session with one thread and feed it arrays that are ready (as many
+processes as callers where those are fewer). Both get windows of the same length in turns, round after round, so that a
+busy machine disturbs both alike. Shown are medians over the rounds: throughput and its ratio to the bare one, CPU time
+an image, latency, failed calls, and answers whose text differs from what the recogniser reads in this process. On a
+machine whose cores the client needs too, the ratio of CPU times says more than that of throughputs.
+
+Open loop (--rate): images arrive as a Poisson process at the rate given, whatever the server does; latency counts from
+when an image was due.
+
+    python benchmarks/serve.py
+    python benchmarks/serve.py --workers 2 --concurrency 1 16 64 --seconds 10 --rounds 5
+    python benchmarks/serve.py --decoder beam --model digits-attention --json > figures.json
+    python benchmarks/serve.py --rate 100 200 --seconds 20 --rounds 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from bare_pool import BarePool, BareWork
+from load import Outcome, Task, closed_loop, open_loop
+from machine import available_cores, describe_machine
+from rich.console import Console
+from rich.table import Table
+from server import Server, serving
+from strips import STRIPS, load_strips
+
+from glyphline.models.decoding import DecodingOptions, Reading
+from glyphline.models.recognizer import Recognizer, load_recognizer
+from glyphline.recognition.v1 import recognition_pb2 as messages
+
+PERCENTILES = (50, 95, 99)
+LARGEST_BATCH = 32
+console = Console(stderr=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the server did in one window, and what its callers saw."""
+
+    images_per_second: float
+    cpu_milliseconds: float
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one kind of load came to: medians over the rounds, latencies and counts over all of them.
+
+    Attributes:
+        load: What was done: `64 callers`, `100 images/s`.
+        images_per_second: Served.
+        cpu_milliseconds: CPU time of the server an image.
+        client_cpu_milliseconds: CPU time of the client an image.
+        latency_milliseconds: Percentile → latency.
+        calls: Calls answered.
+        errors: Failed calls by status code.
+        different: Answers unlike the recogniser's own.
+        bare_images_per_second: Of the bare sessions; None for an open loop.
+        bare_cpu_milliseconds: Of the bare sessions.
+        throughput_ratio: Served over bare, a ratio in each round.
+        cpu_ratio: Server's CPU time over the bare one's.
+    """
+
+    load: str
+    images_per_second: float
+    cpu_milliseconds: float
+    client_cpu_milliseconds: float
+    latency_milliseconds: dict[str, float]
+    calls: int
+    errors: dict[str, int]
+    different: int
+    bare_images_per_second: float | None = None
+    bare_cpu_milliseconds: float | None = None
+    throughput_ratio: float | None = None
+    cpu_ratio: float | None = None
+
+
+def serve_window(server: Server, drive: Callable[[], Outcome]) -> Served:
+    """Lets the client drive the server once and takes the server's own CPU time beside it."""
+    cpu = server.cpu_seconds()
+    outcome = drive()
+    cpu = server.cpu_seconds() - cpu
+    images = len(outcome.latencies)
+    if not images:
+        raise SystemExit(f"no call was answered: {dict(outcome.errors)}")
+    return Served(images / outcome.seconds, 1000 * cpu / images, outcome)
+
+
+def summarise(load: str, served: list[Served], bare: list[BareWork]) -> Figures:
+    """Takes the medians over the rounds, and latencies and counts over all of them."""
+    outcomes = [window.outcome for window in served]
+    latencies = np.concatenate([outcome.latencies for outcome in outcomes])
+    figures = Figures(
+        load=load,
+        images_per_second=statistics.median(window.images_per_second for window in served),
+        cpu_milliseconds=statistics.median(window.cpu_milliseconds for window in served),
+        client_cpu_milliseconds=1000 * sum(outcome.cpu_seconds for outcome in outcomes) / len(latencies),
+        latency_milliseconds={f"p{point}": 1000 * float(np.percentile(latencies, point)) for point in PERCENTILES},
+        calls=len(latencies),
+        errors=dict(sum((outcome.errors for outcome in outcomes), Counter())),
+        different=sum(outcome.different for outcome in outcomes),
+    )
+    if not bare:
+        return figures
+    pairs = list(zip(served, bare, strict=True))
+    return Figures(
+        **{
+            **asdict(figures),
+            "bare_images_per_second": statistics.median(one.images_per_second for one in bare),
+            "bare_cpu_milliseconds": statistics.median(one.cpu_milliseconds for one in bare),
+            "throughput_ratio": statistics.median(one.images_per_second / two.images_per_second for one, two in pairs),
+            "cpu_ratio": statistics.median(one.cpu_milliseconds / two.cpu_milliseconds for one, two in pairs),
+        }
+    )
+
+
+def read_here(recognizer: Recognizer, contents: list[bytes], options: DecodingOptions) -> list[str]:
+    """Reads the images in this process: what the server must answer."""
+    readings = recognizer.recognize(contents, options)
+    return [reading.text for reading in readings if isinstance(reading, Reading)]
+
+
+def request_config(arguments: argparse.Namespace, recognizer: Recognizer) -> messages.RecognitionConfig:
+    """Asks for the model and the decoder of the command line."""
+    config = messages.RecognitionConfig(model=recognizer.bundle.manifest.name)
+    if arguments.decoder == "beam":
+        config.beam_search.beam_width = arguments.beam_width
+    else:
+        config.greedy.SetInParent()
+    return config
+
+
+def measure_closed(arguments: argparse.Namespace, recognizer: Recognizer, task: Task, server: Server) -> list[Figures]:
+    """Measures every concurrency against bare sessions, in turns."""
+    beam_width = arguments.beam_width if arguments.decoder == "beam" else 1
+    plan = []
+    for concurrency in arguments.concurrency:
+        processes = min(arguments.workers, concurrency)
+        plan.append((concurrency, processes, min(LARGEST_BATCH, max(1, concurrency // processes))))
+    sizes = sorted({size for _, _, size in plan})
+    served: dict[int, list[Served]] = {concurrency: [] for concurrency in arguments.concurrency}
+    bare: dict[int, list[BareWork]] = {concurrency: [] for concurrency in arguments.concurrency}
+    context = multiprocessing.get_context("spawn")
+    with (
+        BarePool(arguments.workers, recognizer.bundle.path, task.contents, sizes) as pool,
+        ProcessPoolExecutor(1, mp_context=context) as client,
+    ):
+        for number in range(arguments.rounds + 1):
+            for concurrency, processes, size in plan:
+                # Round 0 warms everything up and does not count.
+                seconds = arguments.seconds if number else min(1.0, arguments.seconds)
+                by_us = serve_window(server, client.submit(closed_loop, task, concurrency, seconds).result)
+                by_them = pool.window(processes, size, beam_width, seconds)
+                if number:
+                    served[concurrency].append(by_us)
+                    bare[concurrency].append(by_them)
+                    console.print(
+                        f"round {number}, {concurrency} callers: {by_us.images_per_second:.0f} images/s served, "
+                        f"{by_them.images_per_second:.0f} bare"
+                    )
+    return [summarise(f"{concurrency} callers", served[concurrency], bare[concurrency]) for concurrency in served]
+
+
+def measure_open(arguments: argparse.Namespace, task: Task, server: Server) -> list[Figures]:
+    """Measures every rate of Poisson arrivals."""
+    figures = []
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as client:
+        client.submit(closed_loop, task, 8, 1.0).result()
+        for rate in arguments.rate:
+            windows = []
+            for seed in range(arguments.rounds):
+                drive = client.submit(open_loop, task, rate, arguments.seconds, seed).result
+                windows.append(serve_window(server, drive))
+                console.print(f"round {seed + 1}, {rate:g} images/s due: {windows[-1].images_per_second:.0f} served")
+            figures.append(summarise(f"{rate:g} images/s", windows, []))
+    return figures
+
+
+def show(figures: list[Figures], title: str) -> None:
+    """Prints the figures as a table."""
+    table = Table(title=title, caption="medians of the rounds; ratio: served / bare; latencies in milliseconds")
+    for heading in (
+        "load",
+        "images/s",
+        "bare",
+        "ratio",
+        "CPU ms/image",
+        "bare",
+        "ratio",
+        *figures[0].latency_milliseconds,
+    ):
+        table.add_column(heading, justify="right")
+    table.add_column("failed", justify="right")
+    table.add_column("different text", justify="right")
+
+    def number(value: float | None, digits: int) -> str:
+        return "" if value is None else f"{value:.{digits}f}"
+
+    for row in figures:
+        table.add_row(
+            row.load,
+            number(row.images_per_second, 0),
+            number(row.bare_images_per_second, 0),
+            number(row.throughput_ratio, 2),
+            number(row.cpu_milliseconds, 2),
+            number(row.bare_cpu_milliseconds, 2),
+            number(row.cpu_ratio, 2),
+            *(number(value, 1) for value in row.latency_milliseconds.values()),
+            ", ".join(f"{code} {count}" for code, count in row.errors.items()) or "0",
+            f"{row.different} of {row.calls}",
+        )
+    Console().print(table)
+
+
+def parse() -> argparse.Namespace:
+    """Parses the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="digits", help="name of a shipped model (default: digits)")
+    parser.add_argument("--data", type=Path, default=STRIPS, help="folder of images (default: tests/data/strips)")
+    parser.add_argument("--images", type=int, default=256, help="images sent round and round (default: 256)")
+    parser.add_argument("--workers", type=int, default=available_cores(), help="worker processes (default: the cores)")
+    parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 64], help="callers (default: 1 64)")
+    parser.add_argument(
+        "--rate", type=float, nargs="+", help="images a second, at random moments: an open loop instead"
+    )
+    parser.add_argument("--seconds", type=float, default=5.0, help="length of a window (default: 5)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds whose median is taken (default: 5)")
+    parser.add_argument("--decoder", choices=["greedy", "beam"], default="greedy")
+    parser.add_argument("--beam-width", type=int, default=10, help="width of the beam (default: 10)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Starts the server, measures, prints; exits with 1 if a call failed or an answer differed."""
+    arguments = parse()
+    recognizer = load_recognizer(arguments.model, threads=1)
+    contents = load_strips(arguments.data, arguments.images, recognizer.bundle.manifest.image)
+    options = DecodingOptions(decoder=arguments.decoder, beam_width=arguments.beam_width)
+    expected = read_here(recognizer, contents, options)
+    config = request_config(arguments, recognizer).SerializeToString()
+    with serving(arguments.workers) as server:
+        task = Task(server.target, contents, expected, config)
+        if arguments.rate:
+            figures = measure_open(arguments, task, server)
+        else:
+            figures = measure_closed(arguments, recognizer, task, server)
+        memory = server.resident_bytes()
+    machine = describe_machine()
+    manifest = recognizer.bundle.manifest
+    if arguments.json:
+        report = {
+            "machine": machine,
+            "model": {"name": manifest.name, "version": manifest.version, "head": manifest.head},
+            "workers": arguments.workers,
+            "decoder": arguments.decoder,
+            "resident_bytes": memory,
+            "figures": [asdict(row) for row in figures],
+        }
+        json.dump(report, sys.stdout, indent=2)
+        print()
+    else:
+        show(figures, f"{manifest.name} {manifest.version} ({manifest.head}), {arguments.workers} workers")
+        memory_text = f"server memory {memory / 2**20:.0f} MiB"
+        Console().print(", ".join([*(f"{name} {value}" for name, value in machine.items()), memory_text]))
+    return 1 if any(row.errors or row.different for row in figures) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

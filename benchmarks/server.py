@@ -1,0 +1,127 @@
+"""A real `glyphline serve` for the length of a benchmark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs.
+
+    Attributes:
+        process: The front process.
+        target: Its address, `host:port`.
+    """
+
+    process: subprocess.Popen[bytes]
+    target: str
+
+    def cpu_seconds(self) -> float:
+        """Returns the CPU time that the front process and its workers have taken so far (Linux)."""
+        return sum(_cpu_seconds(process) for process in _family(self.process.pid))
+
+    def resident_bytes(self) -> int:
+        """Returns the memory that the front process and its workers hold, shared pages split between them (Linux)."""
+        return sum(_proportional_bytes(process) for process in _family(self.process.pid))
+
+
+@contextmanager
+def serving(workers: int, arguments: Sequence[str] = ()) -> Iterator[Server]:
+    """Starts `glyphline serve` on free ports, waits until it is ready, and stops it with SIGTERM at the end."""
+    port, metrics_port = _free_ports()
+    command = [sys.executable, "-m", "glyphline", "serve", "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--metrics-port", str(metrics_port), "--workers", str(workers), *arguments]
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            server = Server(process, f"127.0.0.1:{port}")
+            try:
+                _wait_until_ready(server)
+            except TimeoutError as error:
+                log.seek(0)
+                raise SystemExit(f"{error}:\n{log.read().decode(errors='replace')}") from None
+            yield server
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait_until_ready(server: Server) -> None:
+    """Asks for the server's health until it says SERVING."""
+    last = time.monotonic() + READY_SECONDS
+    with grpc.insecure_channel(server.target) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        while server.process.poll() is None and time.monotonic() < last:
+            try:
+                answer = stub.Check(health_pb2.HealthCheckRequest(), wait_for_ready=True, timeout=1)
+            except grpc.RpcError:
+                continue
+            if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                return
+            time.sleep(0.05)
+    raise TimeoutError(f"the server did not become ready (exit code {server.process.poll()})")
+
+
+def _free_ports() -> tuple[int, int]:
+    """Returns two ports that nothing listens on."""
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1]), int(other.getsockname()[1])
+
+
+def _family(root: int) -> list[int]:
+    """Returns a process and all its descendants."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            children[int(_stat(int(path.name))[1])].append(int(path.name))
+        except OSError:
+            continue  # it ended while we looked
+    found = [root]
+    for process in found:
+        found.extend(children[process])
+    return found
+
+
+def _stat(process: int) -> list[str]:
+    """Returns the fields of /proc/<pid>/stat from the third on: the second is a name that may hold spaces."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+
+
+def _cpu_seconds(process: int) -> float:
+    try:
+        fields = _stat(process)
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _proportional_bytes(process: int) -> int:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
