@@ -11,7 +11,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError, model_validator
 
@@ -36,7 +36,7 @@ __all__ = [
 
 MANIFEST_NAME = "manifest.json"
 MODEL_CARD_NAME = "model_card.md"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 
 _GRAPH_ROLES = {"ctc": {"network"}, "attention": {"encoder", "decoder_step"}}
 

@@ -1,0 +1,1 @@
+"""From network outputs to text: greedy and beam search for both heads, n-best, confidence and places."""
