@@ -4,11 +4,12 @@ The same picture stored in any mode gives the same grey levels, up to one level 
 
 - Colours become luma (ITU-R BT.601). CMYK, YCbCr and HSV go by way of RGB; LAB keeps its lightness, on sRGB's scale.
 - Transparency shows white paper. Where everything visible would be lost on white, the ink is white: it shows black.
-- 16-bit levels are divided by 257, so that 65535 is 255. Nothing is clipped and nothing is guessed from the content.
-- 32-bit integers say nowhere what their white is. Within 0 to 65535 they are taken for 16-bit levels, which is how
-  16-bit PNM arrives; otherwise the darkest becomes 0 and the lightest 255.
-- Floats, likewise: within 0 to 1 one is white, within 0 to 255 and 0 to 65535 as integers; otherwise stretched.
-  Infinities are the darkest or lightest level; a level that is not a number becomes the median, that is, ground.
+- 16-bit levels are divided by 257, so that 65535 is 255. Nothing is clipped and nothing is guessed from the content: a
+  picture that uses only the lowest levels is a dark one.
+- 32-bit integers say nowhere what their white is. Within 0 to 255 they are taken as they are, within 0 to 65535 for
+  16-bit levels, which is how 16-bit PNM arrives; otherwise the darkest becomes 0 and the lightest 255.
+- Floats, likewise; and within 0 to 1, one is white. Infinities are the darkest or lightest level; a level that is not a
+  number becomes the median, that is, ground.
 """
 
 from typing import TypeAlias
@@ -52,7 +53,7 @@ def grey_pixels(image: Image.Image) -> GreyArray:
         return _from_integers(np.asarray(image))
     if mode == "F":
         return _from_floats(np.asarray(image))
-    if image.has_transparency_data or mode in ("La", "RGBa", "PA"):
+    if image.has_transparency_data:
         return _on_paper(image)
     return np.asarray(_luma(image))
 
@@ -106,9 +107,9 @@ def _from_16_bit(image: Image.Image) -> GreyArray:
 
 
 def _from_integers(levels: NDArray[np.int32]) -> GreyArray:
-    if levels.size == 0 or (levels.min() >= 0 and levels.max() <= _DEEP):
-        return _divided(levels)
-    return _stretched(levels.astype(np.float64))
+    if levels.size == 0 or levels.min() < 0 or levels.max() > _DEEP:
+        return _stretched(levels.astype(np.float64))
+    return levels.astype(np.uint8) if levels.max() <= 255 else _divided(levels)
 
 
 def _from_floats(levels: NDArray[np.float32]) -> GreyArray:
@@ -131,9 +132,9 @@ def _divided(levels: NDArray[np.uint16] | NDArray[np.int32]) -> GreyArray:
 
 def _stretched(levels: NDArray[np.float64]) -> GreyArray:
     """Levels of no known scale: the darkest becomes 0 and the lightest 255."""
-    lowest, highest = float(levels.min()), float(levels.max())
-    if highest == lowest:
+    if levels.size == 0 or levels.min() == levels.max():
         return np.full(levels.shape, 255, dtype=np.uint8)
+    lowest, highest = float(levels.min()), float(levels.max())
     return _rounded((levels - lowest) / (highest - lowest) * 255)
 
 

@@ -1,0 +1,61 @@
+"""What all tests share: a guard for the folder layout, quiet machines, and pictures."""
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Before NumPy or a runtime starts its threads: tests share the machine.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import hypothesis
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+ROOT = Path(__file__).parents[1]
+
+# How long an example takes depends on the machine's load, so no test fails for it.
+hypothesis.settings.register_profile("glyphline", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("glyphline")
+
+
+def pytest_configure() -> None:
+    """Stops early, with the reason, if the one rule of the folder layout is broken."""
+    stray = sorted(ROOT.glob("*/glyphline/__init__.py"))
+    if stray:
+        raise pytest.UsageError(f"remove {stray[0]}: glyphline spans four folders, and this file hides the other three")
+
+
+@pytest.fixture(scope="session")
+def repository_root() -> Path:
+    """The folder that holds pyproject.toml."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def strips_folder() -> Path:
+    """Small real strips of digits with their labels.tsv; tests/data/README.md says where they come from."""
+    return ROOT / "tests" / "data" / "strips"
+
+
+@pytest.fixture(scope="session")
+def strips(strips_folder: Path) -> list[tuple[Path, str]]:
+    """Every real strip: its file and its text."""
+    lines = (strips_folder / "labels.tsv").read_text(encoding="utf-8").splitlines()
+    return [(strips_folder / name, text) for name, text in (line.split("\t") for line in lines)]
+
+
+@pytest.fixture(scope="session")
+def encode() -> Callable[..., bytes]:
+    """Returns a function that writes pixels, or a Pillow image, to the bytes of a file: `encode(pixels, "PNG")`."""
+
+    def encode_image(picture: NDArray[Any] | Image.Image, file_format: str = "PNG", **options: Any) -> bytes:
+        image = picture if isinstance(picture, Image.Image) else Image.fromarray(np.ascontiguousarray(picture))
+        buffer = io.BytesIO()
+        image.save(buffer, file_format, **options)
+        return buffer.getvalue()
+
+    return encode_image
