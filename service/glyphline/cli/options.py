@@ -1,0 +1,125 @@
+"""Options that several commands share, so that they are spelled and explained once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glyphline.cli.exit_codes import CommandError
+
+if TYPE_CHECKING:
+    from glyphline.models.decoding import DecodingOptions
+    from glyphline.models.image import ImageLimits
+
+DEFAULT_BEAM_WIDTH = 10
+
+
+class DecoderName(StrEnum):
+    """How the characters are chosen."""
+
+    GREEDY = "greedy"
+    BEAM = "beam"
+
+
+class DeviceName(StrEnum):
+    """Where the network runs."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME|FOLDER",
+        help="Name of a model (`glyphline models` lists them), or the folder of a bundle.  [default: digits]",
+    ),
+]
+VersionOption = Annotated[
+    int | None, typer.Option("--model-version", metavar="N", help="Version of the model.  [default: the latest]")
+]
+RepositoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model-repository",
+        metavar="DIR",
+        envvar="GLYPHLINE_MODEL_REPOSITORY",
+        help="Folder of models, `<name>/<version>/manifest.json`.  [default: the models that come with Glyphline]",
+    ),
+]
+DeviceOption = Annotated[DeviceName, typer.Option("--device", help="Where the network runs.")]
+FallbackOption = Annotated[
+    bool, typer.Option("--allow-cpu-fallback", help="Use the CPU if the device is not there, instead of failing.")
+]
+DecoderOption = Annotated[
+    DecoderName | None,
+    typer.Option(
+        "--decoder",
+        help="greedy takes the best character at each step, beam searches whole texts.  [default: the model's own]",
+    ),
+]
+BeamWidthOption = Annotated[
+    int | None,
+    typer.Option(
+        "--beam-width", metavar="N", min=1, help=f"Texts the beam search keeps.  [default: {DEFAULT_BEAM_WIDTH}]"
+    ),
+]
+AlternativesOption = Annotated[
+    int, typer.Option("--alternatives", "-n", metavar="N", min=1, help="Give up to N readings an image, best first.")
+]
+AllowedOption = Annotated[
+    str | None,
+    typer.Option("--allowed", metavar="CHARS", help="Read only these characters, as in --allowed 0123456789."),
+]
+TokensOption = Annotated[
+    bool, typer.Option("--tokens", help="Add every character with its confidence and its span in pixels.")
+]
+MaxPixelsOption = Annotated[
+    int | None, typer.Option("--max-pixels", metavar="N", min=1, help="Largest image.  [default: 25,000,000]")
+]
+MaxBytesOption = Annotated[
+    int | None, typer.Option("--max-bytes", metavar="N", min=1, help="Largest file.  [default: 20 MiB]")
+]
+
+
+def decoding_options(
+    decoder: DecoderName | None,
+    beam_width: int | None,
+    alternatives: int = 1,
+    allowed: str | None = None,
+    tokens: bool = False,
+) -> DecodingOptions:
+    """Builds decoding options from those of the command line.
+
+    What only the beam search can do asks for it: a beam width, or more than one alternative.
+
+    Raises:
+        CommandError: If that is asked of the greedy decoder.
+    """
+    from glyphline.models.decoding import DecodingOptions  # noqa: PLC0415
+
+    needs_beam = "--beam-width" if beam_width is not None else "--alternatives" if alternatives > 1 else None
+    if needs_beam and decoder is DecoderName.GREEDY:
+        raise CommandError(f"{needs_beam} needs --decoder beam: the greedy decoder follows one text only")
+    if needs_beam:
+        decoder = DecoderName.BEAM
+    return DecodingOptions(
+        decoder=None if decoder is None else decoder.value,
+        beam_width=max(DEFAULT_BEAM_WIDTH, alternatives) if beam_width is None else beam_width,
+        max_alternatives=alternatives,
+        allowed_characters=allowed,
+        token_details=tokens,
+    )
+
+
+def image_limits(max_bytes: int | None, max_pixels: int | None) -> ImageLimits:
+    """Builds image limits from those of the command line."""
+    from glyphline.models.image import ImageLimits  # noqa: PLC0415
+
+    usual = ImageLimits()
+    return ImageLimits(max_bytes or usual.max_bytes, max_pixels or usual.max_pixels)

@@ -1,0 +1,105 @@
+"""Draws what was read over the picture it was read from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PIL import Image, ImageDraw, ImageFont
+
+from glyphline.models.decoding import Reading, Token
+from glyphline.models.image import GreyImage
+
+_STRIP_HEIGHT = 120
+_LEAST_WIDTH = 360
+_MARGIN = 12
+_CHARACTER_SIZE = 26
+_PERCENT_SIZE = 12
+_TEXT_SIZE = 30
+_PAPER = (255, 255, 255)
+_INK = (20, 24, 32)
+_FAINT = (120, 126, 138)
+
+Colour = tuple[int, int, int]
+
+
+def draw_reading(image: GreyImage, reading: Reading, caption: str = "") -> Image.Image:
+    """Draws a strip, scaled up, with a box around each character's span and what was read beneath it.
+
+    Args:
+        image: The strip.
+        reading: What was read, with tokens.
+        caption: A line of small print, such as the model's name.
+
+    Returns:
+        The drawing. Boxes are green where the recogniser was sure and red where it was not.
+    """
+    scale = _STRIP_HEIGHT / image.height
+    strip = Image.fromarray(image.pixels).convert("RGB")
+    strip = strip.resize((max(1, round(image.width * scale)), _STRIP_HEIGHT), Image.Resampling.BICUBIC)
+    labels_top = _MARGIN + _STRIP_HEIGHT + 6
+    label_height = _CHARACTER_SIZE + _PERCENT_SIZE + 10
+    text_top = labels_top + 2 * label_height + 4
+    summary = f"{reading.text or '(blank)'}   {reading.confidence:.1%}" + ("   cut short" if reading.truncated else "")
+    text_font, small_font = _font(_TEXT_SIZE), _font(_PERCENT_SIZE)
+    width = max(strip.width, _LEAST_WIDTH, round(text_font.getlength(summary)), round(small_font.getlength(caption)))
+    canvas = Image.new("RGB", (width + 2 * _MARGIN, text_top + _TEXT_SIZE + _PERCENT_SIZE + 2 * _MARGIN), _PAPER)
+    canvas.paste(strip, (_MARGIN, _MARGIN))
+    draw = ImageDraw.Draw(canvas)
+    draw.rectangle((_MARGIN - 1, _MARGIN - 1, _MARGIN + strip.width, _MARGIN + _STRIP_HEIGHT), outline=_FAINT)
+    _draw_tokens(draw, reading.alternatives[0].tokens, scale, labels_top, label_height)
+    draw.text((_MARGIN, text_top), summary, fill=_INK, font=text_font)
+    draw.text((_MARGIN, text_top + _TEXT_SIZE + 8), caption, fill=_FAINT, font=small_font)
+    return canvas
+
+
+def _draw_tokens(
+    draw: ImageDraw.ImageDraw, tokens: tuple[Token, ...], scale: float, labels_top: int, label_height: int
+) -> None:
+    """Draws boxes and labels; a label that would touch its left neighbour goes to a second row."""
+    character_font, percent_font = _font(_CHARACTER_SIZE), _font(_PERCENT_SIZE)
+    row_ends = [0.0, 0.0]
+    for token in tokens:
+        if token.span is None:
+            continue
+        left, right = (_MARGIN + edge * scale for edge in token.span)
+        right = max(right, left + 2)
+        colour = _colour(token.confidence)
+        draw.rectangle((left, _MARGIN, right, _MARGIN + _STRIP_HEIGHT - 1), outline=colour, width=2)
+        percent = f"{token.confidence:.0%}"
+        shown = "␣" if token.text == " " else token.text
+        width = max(percent_font.getlength(percent), character_font.getlength(shown))
+        middle = (left + right) / 2
+        row = 0 if middle - width / 2 >= row_ends[0] else 1
+        row_ends[row] = middle + width / 2 + 4
+        top = labels_top + row * label_height
+        draw.text((middle, top), shown, fill=_INK, font=character_font, anchor="ma")
+        draw.text((middle, top + _CHARACTER_SIZE + 4), percent, fill=colour, font=percent_font, anchor="ma")
+
+
+def _colour(confidence: float) -> Colour:
+    """Goes from red at 0.5 and below to green at 1, dark enough to read on white."""
+    share = min(max((confidence - 0.5) / 0.5, 0.0), 1.0)
+    return round(200 * (1 - share)), round(140 * share), 40
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
+class PictureFolder:
+    """Names the drawings of one run: `<name>.reading.png`, beside the picture or in one folder, none used twice."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Keeps `folder`; None is beside each picture."""
+        self._folder = folder
+        self._taken: set[Path] = set()
+
+    def path_for(self, source: str) -> Path:
+        """Chooses the drawing's path; the standard input's is `stdin.reading.png`."""
+        picture = Path("stdin" if source == "-" else source)
+        folder = picture.parent if self._folder is None else self._folder
+        # a.png and a.jpg share a stem, x/a.png and y/a.png even a name.
+        candidates = [picture.stem, picture.name, *(f"{picture.stem}-{number}" for number in range(2, 10_000))]
+        path = next(path for name in candidates if (path := folder / f"{name}.reading.png") not in self._taken)
+        self._taken.add(path)
+        return path

@@ -1,0 +1,148 @@
+"""`glyphline recognize`: reads a few pictures, in this process or by asking a server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glyphline.cli.exit_codes import CommandError, ExitCode
+from glyphline.cli.group import tell
+from glyphline.cli.options import (
+    AllowedOption,
+    AlternativesOption,
+    BeamWidthOption,
+    DecoderOption,
+    DeviceName,
+    DeviceOption,
+    FallbackOption,
+    MaxBytesOption,
+    MaxPixelsOption,
+    ModelOption,
+    RepositoryOption,
+    TokensOption,
+    VersionOption,
+    decoding_options,
+    image_limits,
+)
+from glyphline.cli.readers import Answer, read_pictures
+
+if TYPE_CHECKING:
+    from glyphline.models.image import ImageLimits
+
+EXAMPLES = """\b
+Examples:
+  glyphline recognize cheque.png
+  glyphline recognize meters/*.jpg --allowed 0123456789 --json
+  glyphline recognize cheque.png --show               writes cheque.reading.png
+  glyphline recognize cheque.png --alternatives 3     needs no --decoder beam: it is implied
+  glyphline recognize cheque.png --server localhost:50051
+  scan | glyphline recognize -
+
+\b
+Prints a table on a terminal, and elsewhere a line for each picture that could be read: file, tab, text (and further
+tabs and texts with --alternatives). Pictures that could not be read are named on standard error; the others are read
+all the same, and the exit code is 3.
+"""
+
+
+def recognize(
+    *,
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="Pictures; - reads one from standard input.", show_default=False)
+    ],
+    model: ModelOption = None,
+    version: VersionOption = None,
+    repository: RepositoryOption = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Ask this server instead of reading here.", show_default=False),
+    ] = None,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long the server may take.")] = 30.0,
+    decoder: DecoderOption = None,
+    beam_width: BeamWidthOption = None,
+    alternatives: AlternativesOption = 1,
+    allowed: AllowedOption = None,
+    tokens: TokensOption = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Draw the reading over each picture, into <name>.reading.png beside it.")
+    ] = False,
+    show_output: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With --show: the folder for the drawings.", show_default=False)
+    ] = None,
+    device: DeviceOption = DeviceName.CPU,
+    allow_cpu_fallback: FallbackOption = False,
+    max_pixels: MaxPixelsOption = None,
+    max_bytes: MaxBytesOption = None,
+) -> None:
+    """Reads pictures and prints their texts."""
+    if files.count("-") > 1:
+        raise CommandError("- can be given once only: standard input holds one picture")
+    show = show or show_output is not None
+    options = decoding_options(decoder, beam_width, alternatives, allowed, tokens or show)
+    options.validate()
+    limits = image_limits(max_bytes, max_pixels)
+    if server is not None:
+        from glyphline.cli.remote import server_reader  # noqa: PLC0415
+
+        opened = server_reader(server, model, version, options, timeout)
+    else:
+        from glyphline.cli.local import local_reader  # noqa: PLC0415
+        from glyphline.cli.selection import find_bundle  # noqa: PLC0415
+
+        folder = find_bundle(model, version, repository)
+        opened = local_reader(folder, options, limits, device=device.value, allow_cpu_fallback=allow_cpu_fallback)
+    with opened as reader:
+        answers = read_pictures(files, reader, limits)
+        if show:
+            answers = _drawn(answers, show_output, limits)
+        failed = _print(answers, as_json=as_json, alternatives=alternatives > 1, tokens=tokens)
+    if failed:
+        raise typer.Exit(ExitCode.IMAGES)
+
+
+def _print(answers: Iterable[Answer], *, as_json: bool, alternatives: bool, tokens: bool) -> int:
+    """Prints answers as they come, or a table of them all on a terminal; returns how many have an error."""
+    from glyphline.service.jobs import RowError  # noqa: PLC0415
+
+    if not as_json and sys.stdout.isatty():
+        from glyphline.cli.tables import print_readings  # noqa: PLC0415
+
+        return print_readings([answer.row for answer in answers], alternatives=alternatives)
+    failed = 0
+    for answer in answers:
+        row = answer.row
+        values = row.as_json(alternatives=alternatives, tokens=tokens)
+        if as_json:
+            print(json.dumps(values, ensure_ascii=False), flush=True)
+        elif not isinstance(row.outcome, RowError):
+            texts = [each.text for each in row.outcome.alternatives] if alternatives else [row.outcome.text]
+            print("\t".join([values["source"], *texts]), flush=True)
+        if isinstance(row.outcome, RowError):
+            failed += 1
+            tell(f"{values['source']}: {row.outcome.message}", "recognize")
+    return failed
+
+
+def _drawn(answers: Iterable[Answer], folder: Path | None, limits: ImageLimits) -> Iterator[Answer]:
+    """Passes answers on and draws each on the way."""
+    from glyphline.cli.pictures import PictureFolder, draw_reading  # noqa: PLC0415
+    from glyphline.models.image import read_image  # noqa: PLC0415
+    from glyphline.service.jobs import RowError  # noqa: PLC0415
+
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    names = PictureFolder(folder)
+    for answer in answers:
+        content, row = answer.picture.content, answer.row
+        if isinstance(content, bytes) and not isinstance(row.outcome, RowError):
+            path = names.path_for(row.source)
+            drawing = draw_reading(read_image(content, limits), row.outcome, f"{row.model} {row.version}")
+            drawing.save(path)
+            tell(f"drew {path}", "recognize")
+        yield answer

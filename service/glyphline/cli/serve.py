@@ -1,0 +1,197 @@
+"""`glyphline serve`: a gRPC server with Prometheus metrics."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glyphline.cli.exit_codes import CommandError
+from glyphline.cli.options import DeviceName
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from glyphline.service.settings import ServerSettings
+
+EXAMPLES = """\b
+Examples:
+  glyphline serve
+  glyphline serve --host 0.0.0.0 --port 8500 --metrics-port 9100 --workers 4
+  glyphline serve --model-repository models/ --models digits,digits-attention:1
+  GLYPHLINE_MAX_QUEUE=4096 glyphline serve --device cuda
+
+\b
+Then, from another terminal:
+  glyphline recognize cheque.png --server localhost:50051
+  curl localhost:9090/metrics
+
+\b
+Every option can be given as an environment variable too: GLYPHLINE_PORT, GLYPHLINE_MAX_BATCH, and so on. What stands on
+the command line counts more. SIGTERM and Ctrl-C drain: health turns NOT_SERVING, new calls are still taken for
+--drain-seconds, those in progress get --grace-seconds, and the exit code is 0. A second signal stops at once.
+"""
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    AUTO = "auto"
+    JSON = "json"
+    TEXT = "text"
+
+
+class LogLevel(StrEnum):
+    """Which log lines are written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def _number(name: str, help_text: str) -> Any:  # noqa: ANN401  # typer declares its options as Any
+    return typer.Option(name, metavar="N", help=help_text)
+
+
+def serve(
+    *,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on; 0.0.0.0 is all.  [default: 127.0.0.1]")
+    ] = None,
+    port: Annotated[int | None, _number("--port", "Port of gRPC; 0 takes any free one.  [default: 50051]")] = None,
+    metrics_port: Annotated[
+        int | None,
+        _number("--metrics-port", "Port of /metrics; 0 takes any free one, -1 turns it off.  [default: 9090]"),
+    ] = None,
+    workers: Annotated[
+        int | None, _number("--workers", "Worker processes; 0 is one per CPU core, or one on a GPU.  [default: 0]")
+    ] = None,
+    device: Annotated[DeviceName | None, typer.Option(help="Where the networks run.  [default: cpu]")] = None,
+    allow_cpu_fallback: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-cpu-fallback/--no-cpu-fallback",
+            help="Run on the CPU if the device is not there.  [default: no: fail at the start]",
+        ),
+    ] = None,
+    model_repository: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder of models, <name>/<version>/manifest.json.  [default: the models of Glyphline]"
+        ),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(metavar="NAME[:VERSION],…", help="Which models to load.  [default: the latest version of each]"),
+    ] = None,
+    max_batch: Annotated[
+        int | None, _number("--max-batch", "Most images a worker gets at once.  [default: 32]")
+    ] = None,
+    max_queue: Annotated[
+        int | None, _number("--max-queue", "Most images that wait; more are refused at once.  [default: 1024]")
+    ] = None,
+    max_queue_bytes: Annotated[
+        int | None, _number("--max-queue-bytes", "Most bytes of images that wait.  [default: 256 MiB]")
+    ] = None,
+    max_request_images: Annotated[
+        int | None, _number("--max-request-images", "Most images in one BatchRecognize.  [default: 256]")
+    ] = None,
+    max_stream_images: Annotated[
+        int | None, _number("--max-stream-images", "Most images of one stream in progress.  [default: 64]")
+    ] = None,
+    max_message_bytes: Annotated[
+        int | None, _number("--max-message-bytes", "Largest message.  [default: 64 MiB]")
+    ] = None,
+    max_image_bytes: Annotated[
+        int | None, _number("--max-image-bytes", "Largest image file.  [default: 20 MiB]")
+    ] = None,
+    max_pixels: Annotated[
+        int | None, _number("--max-pixels", "Largest image, in pixels.  [default: 25,000,000]")
+    ] = None,
+    max_beam_width: Annotated[
+        int | None, _number("--max-beam-width", "Widest beam a request may ask for.  [default: 100]")
+    ] = None,
+    remembered_readings: Annotated[
+        int | None,
+        _number("--remembered-readings", "Readings that can still be given their true text.  [default: 10,000]"),
+    ] = None,
+    ageing_seconds: Annotated[
+        float | None, _number("--ageing-seconds", "Waiting time that raises a request by one priority.  [default: 1]")
+    ] = None,
+    drain_seconds: Annotated[
+        float | None, _number("--drain-seconds", "How long a stopping server still takes new calls.  [default: 3]")
+    ] = None,
+    grace_seconds: Annotated[
+        float | None, _number("--grace-seconds", "How long calls in progress may then take.  [default: 30]")
+    ] = None,
+    start_seconds: Annotated[
+        float | None, _number("--start-seconds", "How long a worker may take to load its models.  [default: 120]")
+    ] = None,
+    batch_seconds: Annotated[
+        float | None,
+        _number("--batch-seconds", "How long a batch may take before its worker is replaced.  [default: 60]"),
+    ] = None,
+    keepalive_seconds: Annotated[
+        float | None, _number("--keepalive-seconds", "Idle time before the server pings a connection.  [default: 60]")
+    ] = None,
+    min_ping_seconds: Annotated[
+        float | None, _number("--min-ping-seconds", "Shortest interval of a client's pings.  [default: 10]")
+    ] = None,
+    max_connection_age_seconds: Annotated[
+        float | None,
+        _number(
+            "--max-connection-age-seconds",
+            "Age at which a connection is closed, to balance replicas.  [default: never]",
+        ),
+    ] = None,
+    max_connection_age_grace_seconds: Annotated[
+        float | None,
+        _number(
+            "--max-connection-age-grace-seconds",
+            "How long the calls of an aged connection may still take.  [default: 30]",
+        ),
+    ] = None,
+    reflection: Annotated[
+        bool | None,
+        typer.Option("--reflection/--no-reflection", help="Describe the API to tools like grpcurl.  [default: yes]"),
+    ] = None,
+    log_level: Annotated[LogLevel | None, typer.Option(help="Least level of log lines.  [default: info]")] = None,
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(help="Shape of log lines; auto is text on a terminal, else JSON.  [default: auto]"),
+    ] = None,
+) -> None:
+    """Serves models over gRPC, and metrics to Prometheus, until it is told to stop."""
+    given = {name: value for name, value in locals().items() if value is not None}
+    settings = _settings(given)
+    from glyphline.service import server  # noqa: PLC0415
+
+    raise typer.Exit(server.run(settings))
+
+
+def _settings(given: dict[str, Any]) -> ServerSettings:
+    """Builds the settings from the options given and, for all others, the environment.
+
+    Raises:
+        CommandError: If a value is out of its range; it names the option and the environment variable.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    from glyphline.service.settings import ServerSettings  # noqa: PLC0415
+
+    try:
+        return ServerSettings(**given)
+    except ValidationError as error:
+        raise CommandError(_explain(error, given)) from error
+
+
+def _explain(error: ValidationError, given: dict[str, Any]) -> str:
+    problems = []
+    for detail in error.errors(include_url=False):
+        name = str(detail["loc"][0]) if detail["loc"] else "settings"
+        where = f"--{name.replace('_', '-')}" if name in given else f"GLYPHLINE_{name.upper()}"
+        problems.append(f"{where}: {detail['msg']}, not {detail['input']!r}")
+    return "; ".join(problems)

@@ -1,0 +1,126 @@
+"""What runs inside one worker process: one recogniser with one thread, fed with file names."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import connection
+from pathlib import Path
+
+from glyphline.models.bundle import load_bundle
+from glyphline.models.decoding import DecodingOptions
+from glyphline.models.errors import GlyphlineError, ImageError
+from glyphline.models.image import ImageLimits
+from glyphline.models.recognizer import Recognizer
+from glyphline.models.session import Device
+from glyphline.service.jobs.files import read_content
+from glyphline.service.jobs.rows import Outcome, RowError
+
+# Compressed bytes that are held at once: files of 20 MB must not add up to a whole batch of them.
+_BATCH_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What a worker needs to know; travels to it once, when it starts.
+
+    Attributes:
+        bundle: Folder of the bundle.
+        device: Where the network runs.
+        allow_cpu_fallback: Whether to go on with the CPU where the device is missing.
+        options: How to decode.
+        limits: Largest image that is read.
+        max_batch: Most images in one run of the network.
+    """
+
+    bundle: Path
+    device: Device = "cpu"
+    allow_cpu_fallback: bool = False
+    options: DecodingOptions = field(default_factory=DecodingOptions)
+    limits: ImageLimits = field(default_factory=ImageLimits)
+    max_batch: int = 32
+
+
+class _State:
+    """The worker's one recogniser; module state is the only place an executor's task can find it again."""
+
+    settings: WorkerSettings
+    recognizer: Recognizer | None = None
+
+
+def start(settings: WorkerSettings) -> None:
+    """Prepares this process; the recogniser is loaded by the first task, whose result can carry an error."""
+    _State.settings = settings
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    """Ends this process when its parent is gone; without this a killed job would leave its workers behind."""
+    connection.wait([sentinel])
+    os._exit(1)
+
+
+def read_files(sources: Sequence[str]) -> list[Outcome]:
+    """Reads images from files.
+
+    Returns:
+        One outcome per source, in order.
+
+    Raises:
+        GlyphlineError: If the bundle cannot be loaded or does not know the options.
+    """
+    if _State.recognizer is None:
+        _State.recognizer = _load(_State.settings)
+    settings, recognizer = _State.settings, _State.recognizer
+    return [outcome for batch in _batches(sources, settings) for outcome in _recognize(recognizer, batch, settings)]
+
+
+def _load(settings: WorkerSettings) -> Recognizer:
+    return Recognizer.load(
+        load_bundle(settings.bundle),
+        device=settings.device,
+        threads=1,
+        allow_cpu_fallback=settings.allow_cpu_fallback,
+    )
+
+
+def _batches(sources: Sequence[str], settings: WorkerSettings) -> Iterator[list[bytes | RowError]]:
+    batch: list[bytes | RowError] = []
+    held = 0
+    for source in sources:
+        content = read_content(source, settings.limits)
+        batch.append(content)
+        held += len(content) if isinstance(content, bytes) else 0
+        if held >= _BATCH_BYTES:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def _recognize(
+    recognizer: Recognizer, contents: Sequence[bytes | RowError], settings: WorkerSettings
+) -> Iterator[Outcome]:
+    """Yields one outcome per content, in order: the errors that are there already, and readings between them."""
+    images = [content for content in contents if isinstance(content, bytes)]
+    readings = iter(_read_images(recognizer, images, settings))
+    for content in contents:
+        yield content if isinstance(content, RowError) else next(readings)
+
+
+def _read_images(recognizer: Recognizer, images: Sequence[bytes], settings: WorkerSettings) -> list[Outcome]:
+    try:
+        outcomes = recognizer.recognize(images, settings.options, limits=settings.limits, max_batch=settings.max_batch)
+    except GlyphlineError:
+        raise
+    except Exception as error:
+        # Not foreseen, memory running out for one picture among them. The job is long: find the image and go on.
+        if len(images) == 1:
+            return [RowError("internal_error", f"{type(error).__name__}: {error}")]
+        return [outcome for image in images for outcome in _read_images(recognizer, [image], settings)]
+    return [RowError.of(outcome) if isinstance(outcome, ImageError) else outcome for outcome in outcomes]
