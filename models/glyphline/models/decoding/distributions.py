@@ -44,7 +44,7 @@ def restrict(log_probabilities: FloatArray, allowed: NDArray[np.bool_] | None) -
     return log_softmax(masked)
 
 
-def calibrated_at(log_probabilities: FloatArray, symbols: NDArray[np.intp], temperature: float) -> FloatArray:
+def calibrated_at(log_probabilities: FloatArray, symbols: NDArray[np.int64], temperature: float) -> FloatArray:
     """Picks one symbol a row, its probability calibrated.
 
     Args:

@@ -1,0 +1,200 @@
+"""Decoding of a CTC head: the best path for greedy search, prefix beam search, exact scores for both.
+
+Whatever search found a text, its score is its log-probability summed over all paths, so that scores can be compared.
+The greedy text is always among the beam's candidates: the beam's best score is never below greedy's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glyphline.models.decoding.ctc_alignment import Text, align, score_texts
+from glyphline.models.decoding.ctc_beam import Pruning, prefix_beam_search
+from glyphline.models.decoding.distributions import FloatArray, calibrated_at, restrict
+from glyphline.models.decoding.options import ResolvedOptions
+from glyphline.models.decoding.readings import Hypothesis
+
+__all__ = ["Pruning", "decode_ctc"]
+
+
+def decode_ctc(
+    log_probabilities: FloatArray,
+    lengths: NDArray[np.int64],
+    options: ResolvedOptions,
+    *,
+    temperature: float = 1.0,
+    pruning: Pruning = Pruning(),  # noqa: B008  (frozen)
+) -> list[list[Hypothesis]]:
+    """Turns the outputs of a CTC network into texts.
+
+    Args:
+        log_probabilities: (images, frames, symbols), class 0 is the blank.
+        lengths: Valid frames of each image (images); what lies beyond is never looked at.
+        options: Search, restrictions and limits.
+        temperature: Calibrates confidences. It has no part in the search.
+        pruning: What the beam search may leave out.
+
+    Returns:
+        For each image its hypotheses, best first: at least one, at most `options.max_alternatives`, all different.
+    """
+    log_probabilities = restrict(log_probabilities, options.allowed)
+    paths = _best_paths(log_probabilities, lengths, temperature)
+    if options.beam_width == 1:
+        return _greedy(log_probabilities, lengths, paths, options.max_output_length)
+    return _beam(log_probabilities, lengths, paths, options, temperature=temperature, pruning=pruning)
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """One way to lay a text over the frames.
+
+    Attributes:
+        text: Network classes.
+        symbol_log_probabilities: Calibrated, of each symbol where it is likeliest.
+        spans: First and last frame edge of each symbol.
+        closing_log_probability: Mean calibrated log-probability of the blank if there is no symbol, None otherwise.
+    """
+
+    text: Text
+    symbol_log_probabilities: tuple[float, ...]
+    spans: tuple[tuple[float, float], ...]
+    closing_log_probability: float | None
+
+    def hypothesis(self, score: float, longest: int) -> Hypothesis:
+        """Completes the path by its score, and cuts it after `longest` symbols."""
+        return Hypothesis(
+            symbols=self.text[:longest],
+            score=score,
+            log_probability=score,
+            symbol_log_probabilities=self.symbol_log_probabilities[:longest],
+            closing_log_probability=self.closing_log_probability,
+            spans=self.spans[:longest],
+            truncated=len(self.text) > longest,
+        )
+
+
+def _greedy(
+    log_probabilities: FloatArray, lengths: NDArray[np.int64], paths: list[_Path], longest: int
+) -> list[list[Hypothesis]]:
+    texts = [path.text for path in paths]
+    scores = score_texts(log_probabilities, lengths, range(len(texts)), texts).tolist()
+    return [[path.hypothesis(score, longest)] for path, score in zip(paths, scores, strict=True)]
+
+
+def _beam(
+    log_probabilities: FloatArray,
+    lengths: NDArray[np.int64],
+    paths: list[_Path],
+    options: ResolvedOptions,
+    *,
+    temperature: float,
+    pruning: Pruning,
+) -> list[list[Hypothesis]]:
+    """Searches each image, then scores what was found exactly: the search itself sums over unpruned paths only."""
+    limits = options.max_alternatives, options.max_output_length
+    rows: list[int] = []
+    texts: list[Text] = []
+    for row, (path, length) in enumerate(zip(paths, lengths.tolist(), strict=True)):
+        found = prefix_beam_search(log_probabilities[row, :length], options.beam_width, pruning)
+        candidates = _distinct(found, *limits)
+        if path.text not in candidates:
+            candidates.append(path.text)
+        rows += [row] * len(candidates)
+        texts += candidates
+    scores = score_texts(log_probabilities, lengths, rows, texts).tolist()
+    scored: list[dict[Text, float]] = [{} for _ in paths]
+    for row, text, score in zip(rows, texts, scores, strict=True):
+        scored[row][text] = score
+
+    kept = [_distinct(sorted(known, key=known.__getitem__, reverse=True), *limits) for known in scored]
+    others = [(row, text) for row, chosen in enumerate(kept) for text in chosen if text != paths[row].text]
+    aligned = dict(zip(others, _align(log_probabilities, lengths, others, temperature), strict=True))
+    return [
+        [aligned.get((row, text), path).hypothesis(scored[row][text], options.max_output_length) for text in chosen]
+        for row, (path, chosen) in enumerate(zip(paths, kept, strict=True))
+    ]
+
+
+def _distinct(texts: Sequence[Text], most: int, longest: int) -> list[Text]:
+    """Keeps the first texts that still differ once cut after `longest` symbols."""
+    if most == 1:
+        return [texts[0]]
+    kept: dict[Text, Text] = {}
+    for text in texts:
+        kept.setdefault(text[:longest], text)
+        if len(kept) == most:
+            break
+    return list(kept.values())
+
+
+def _best_paths(log_probabilities: FloatArray, lengths: NDArray[np.int64], temperature: float) -> list[_Path]:
+    """Takes each frame's likeliest symbol, merges repeats and drops blanks; all images at once."""
+    symbols = log_probabilities.argmax(axis=2)
+    symbols[np.arange(symbols.shape[1]) >= lengths[:, None]] = 0
+    return _trace(log_probabilities, lengths, symbols, symbols, temperature=temperature)
+
+
+def _align(
+    log_probabilities: FloatArray, lengths: NDArray[np.int64], others: list[tuple[int, Text]], temperature: float
+) -> list[_Path]:
+    """Lays texts that are no image's best path over the frames of their images."""
+    if not others:
+        return []
+    rows, texts = [row for row, _ in others], [text for _, text in others]
+    states = align(log_probabilities, lengths, rows, texts)
+    of_states = np.zeros((len(texts), int(states.max(initial=0)) + 2), dtype=np.intp)
+    for position, text in enumerate(texts):
+        of_states[position, 1 : 2 * len(text) : 2] = text
+    symbols = np.take_along_axis(of_states, states, axis=1)
+    return _trace(log_probabilities[rows], lengths[rows], states, symbols, temperature=temperature)
+
+
+def _trace(
+    log_probabilities: FloatArray,
+    lengths: NDArray[np.int64],
+    states: NDArray[np.int64],
+    symbols: NDArray[np.int64],
+    *,
+    temperature: float,
+) -> list[_Path]:
+    """Finds the symbols that paths write, where, and how likely each is.
+
+    Args:
+        log_probabilities: (paths, frames, symbols).
+        lengths: Valid frames (paths).
+        states: Frames with the same state in a row write one symbol (paths, frames).
+        symbols: What they write, 0 for nothing (paths, frames); 0 beyond the valid frames.
+        temperature: Calibrates the probabilities.
+
+    Returns:
+        One path each.
+    """
+    paths, frames, size = log_probabilities.shape
+    if not frames:
+        return [_Path((), (), (), 0.0)] * paths
+    written = symbols.ravel()
+    chances = calibrated_at(log_probabilities.reshape(-1, size), written, temperature)
+    changes = np.ones((paths, frames), dtype=bool)
+    np.not_equal(states[:, 1:], states[:, :-1], out=changes[:, 1:])
+    starts = changes.ravel().nonzero()[0]
+    stops = np.append(starts[1:], paths * frames)
+    peaks = np.maximum.reduceat(chances, starts)
+    kept = written[starts] != 0
+    starts, stops, peaks = starts[kept], stops[kept], peaks[kept]
+
+    rows = starts // frames
+    texts, values = written[starts].tolist(), peaks.tolist()
+    spans = list(
+        zip(*(np.subtract(edge, rows * frames, dtype=float).tolist() for edge in (starts, stops)), strict=True)
+    )
+    edges = np.searchsorted(rows, np.arange(paths + 1)).tolist()
+    traced = []
+    for row, length in enumerate(lengths.tolist()):
+        part = slice(edges[row], edges[row + 1])
+        closing = None
+        if edges[row] == edges[row + 1]:
+            closing = float(chances[row * frames : row * frames + length].mean()) if length else 0.0
+        traced.append(_Path(tuple(texts[part]), tuple(values[part]), tuple(spans[part]), closing))
+    return traced

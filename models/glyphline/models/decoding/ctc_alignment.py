@@ -1,0 +1,182 @@
+"""Texts laid over CTC frames: how likely a text is over all its paths, and where its likeliest path puts each symbol.
+
+Both walk the same lattice. A text of n symbols has 2n + 1 states: a blank, then each symbol followed by a blank. A path
+starts in one of the first two states, ends in one of the last two, and moves by zero, one or two states a frame; two
+only over a blank between different symbols.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glyphline.models.decoding.distributions import FloatArray
+
+__all__ = ["align", "score_texts"]
+
+_RESCALE_EVERY = 32  # frames; a step at most triples a value, and values near the best path's do not shrink
+_LARGEST_LATTICE = 4_000_000  # cells worked on at once
+
+Text = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lattice:
+    """The states of several texts, each over the frames of its image, longest image first.
+
+    Attributes:
+        order: Position in the caller's list of each text (texts).
+        lengths: Frames of each text's image (texts), falling.
+        ends: Index of the last state of each text (texts).
+        emissions: Log-probability of each state's symbol (frames, texts, states).
+        skips: Whether a state is reached over the blank before it (texts, states).
+    """
+
+    order: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    emissions: FloatArray
+    skips: NDArray[np.bool_]
+
+
+def _build(
+    log_probabilities: FloatArray, lengths: NDArray[np.int64], rows: Sequence[int], texts: list[Text]
+) -> _Lattice:
+    images = np.asarray(rows, dtype=np.int64)
+    order = np.argsort(-lengths[images], kind="stable")
+    images = images[order]
+    counts = np.array([len(text) for text in texts], dtype=np.int64)[order]
+    states = np.zeros((len(texts), 2 * int(counts.max()) + 1), dtype=np.int64)  # (texts, states), blanks
+    for position, text in enumerate(order.tolist()):
+        if texts[text]:
+            states[position, 1 : 2 * len(texts[text]) : 2] = texts[text]
+    skips = np.zeros(states.shape, dtype=bool)
+    skips[:, 3::2] = (states[:, 3::2] != states[:, 1:-2:2]) & (states[:, 3::2] != 0)
+    frames = np.arange(int(lengths[images].max()))
+    emissions = log_probabilities[images[None, :, None], frames[:, None, None], states[None]].astype(np.float64)
+    return _Lattice(order=order, lengths=lengths[images], ends=2 * counts, emissions=emissions, skips=skips)
+
+
+def score_texts(
+    log_probabilities: FloatArray, lengths: NDArray[np.int64], rows: Sequence[int], texts: list[Text]
+) -> NDArray[np.float64]:
+    """Computes the log-probability of texts, summed over all their paths (the forward algorithm).
+
+    Args:
+        log_probabilities: (images, frames, symbols).
+        lengths: Valid frames of each image (images).
+        rows: The image each text belongs to (texts).
+        texts: The texts as network classes.
+
+    Returns:
+        (texts), -inf for a text that the frames have no room for.
+    """
+    scores = np.empty(len(texts))
+    step = _texts_at_once(log_probabilities, texts)
+    for begin in range(0, len(texts), step):
+        part = slice(begin, begin + step)
+        scores[part] = _forward(_build(log_probabilities, lengths, rows[part], texts[part]))
+    return scores
+
+
+def _forward(lattice: _Lattice) -> NDArray[np.float64]:
+    """Sums over paths with linear probabilities, each frame's relative to its likeliest state."""
+    frames, texts, states = lattice.emissions.shape
+    scores = np.full(texts, -np.inf)
+    scores[(lattice.lengths == 0) & (lattice.ends == 0)] = 0.0
+    if frames:
+        peaks = lattice.emissions.max(axis=2)
+        peaks = np.where(np.isneginf(peaks), 0.0, peaks)
+        chances = np.exp(lattice.emissions - peaks[:, :, None])
+        # Two columns of zeros before the first state, so that moves by one and two states are plain slices.
+        sums = np.zeros((texts, states + 2))
+        moved = np.empty((texts, states))
+        stay, one, two = sums[:, 2:], sums[:, 1:-1], sums[:, :-2]
+        skips = lattice.skips.astype(np.float64)
+        stay[:, :2] = chances[0, :, :2]
+        logarithms = np.cumsum(peaks, axis=0)  # (frames, texts), of what was divided out
+        rescaled = np.zeros(texts)
+        last_frames = lattice.lengths - 1
+        finishing = {int(frame): (last_frames == frame).nonzero()[0] for frame in np.unique(last_frames) if frame >= 0}
+        with np.errstate(divide="ignore"):
+            for frame in range(frames):
+                if frame:
+                    np.multiply(two, skips, out=moved)
+                    moved += one
+                    moved += stay
+                    np.multiply(moved, chances[frame], out=stay)
+                done = finishing.get(frame)
+                if done is not None:
+                    ends = lattice.ends[done]
+                    total = stay[done, ends] + np.where(ends > 0, one[done, ends], 0.0)
+                    scores[done] = np.log(total) + logarithms[frame, done] + rescaled[done]
+                if frame % _RESCALE_EVERY == _RESCALE_EVERY - 1:
+                    scale = sums.max(axis=1)
+                    scale[scale == 0.0] = 1.0
+                    sums /= scale[:, None]
+                    rescaled += np.log(scale)
+    result = np.empty(texts)
+    result[lattice.order] = scores
+    return result
+
+
+def align(
+    log_probabilities: FloatArray, lengths: NDArray[np.int64], rows: Sequence[int], texts: list[Text]
+) -> NDArray[np.int64]:
+    """Finds the likeliest path of each text (the Viterbi algorithm).
+
+    Args:
+        log_probabilities: (images, frames, symbols).
+        lengths: Valid frames of each image (images).
+        rows: The image each text belongs to (texts).
+        texts: The texts as network classes, each possible within its frames.
+
+    Returns:
+        The state of each frame (texts, frames): 2i + 1 while in symbol i, even in blanks, 0 beyond the image's frames.
+    """
+    paths = np.zeros((len(texts), log_probabilities.shape[1]), dtype=np.int64)
+    step = _texts_at_once(log_probabilities, texts)
+    for begin in range(0, len(texts), step):
+        part = slice(begin, begin + step)
+        _viterbi(_build(log_probabilities, lengths, rows[part], texts[part]), paths[part])
+    return paths
+
+
+def _viterbi(lattice: _Lattice, paths: NDArray[np.int64]) -> None:
+    """Writes the likeliest states into `paths` (texts, frames)."""
+    frames, texts, states = lattice.emissions.shape
+    if not frames:
+        return
+    # Two columns of impossibility before the first state, so that moves by one and two states are plain slices.
+    best = np.full((texts, states + 2), -np.inf)
+    stay, one, two = best[:, 2:], best[:, 1:-1], best[:, :-2]
+    barrier = np.where(lattice.skips, 0.0, -np.inf)
+    history = np.empty((frames, texts, states))
+    moves = np.zeros((frames, texts, states), dtype=np.int64)
+    stay[:, :2] = lattice.emissions[0, :, :2]
+    history[0] = stay
+    for frame in range(1, frames):
+        moved = np.maximum(one, stay)
+        jumped = two + barrier
+        moves[frame] = one > stay
+        moves[frame][jumped > moved] = 2
+        np.maximum(moved, jumped, out=moved)
+        np.add(moved, lattice.emissions[frame], out=stay)
+        history[frame] = stay
+
+    everyone = np.arange(texts)
+    last_frames = np.maximum(lattice.lengths - 1, 0)
+    before = np.maximum(lattice.ends - 1, 0)
+    ends_in_symbol = history[last_frames, everyone, before] > history[last_frames, everyone, lattice.ends]
+    state = np.where(ends_in_symbol, before, lattice.ends)
+    for frame in range(frames - 1, -1, -1):
+        walking = lattice.lengths > frame
+        paths[lattice.order, frame] = np.where(walking, state, 0)
+        state = np.where(walking, state - moves[frame, everyone, state], state)
+
+
+def _texts_at_once(log_probabilities: FloatArray, texts: list[Text]) -> int:
+    """How many texts make a lattice of bounded size."""
+    cells: int = log_probabilities.shape[1] * (2 * max(map(len, texts), default=0) + 1)
+    return max(1, _LARGEST_LATTICE // max(cells, 1))
