@@ -52,7 +52,7 @@ def strips(strips_folder: Path) -> list[tuple[Path, str]]:
 def encode() -> Callable[..., bytes]:
     """Returns a function that writes pixels, or a Pillow image, to the bytes of a file: `encode(pixels, "PNG")`."""
 
-    def encode_image(picture: NDArray[Any] | Image.Image, file_format: str = "PNG", **options: Any) -> bytes:
+    def encode_image(picture: NDArray[Any] | Image.Image, file_format: str = "PNG", **options: object) -> bytes:
         image = picture if isinstance(picture, Image.Image) else Image.fromarray(np.ascontiguousarray(picture))
         buffer = io.BytesIO()
         image.save(buffer, file_format, **options)

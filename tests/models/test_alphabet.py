@@ -3,10 +3,11 @@ import string
 import unicodedata
 
 import pytest
-from glyphline.models.alphabet import Alphabet
-from glyphline.models.errors import AlphabetError
 from hypothesis import given
 from hypothesis import strategies as st
+
+from glyphline.models.alphabet import Alphabet
+from glyphline.models.errors import AlphabetError
 
 DIGITS = Alphabet(string.digits)
 COMPOSED = "\u00e9"

@@ -2,6 +2,9 @@ import unicodedata
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from glyphline.models.error_rate import (
     EditCounts,
     ErrorRate,
@@ -10,8 +13,6 @@ from glyphline.models.error_rate import (
     evaluate_pairs,
     wilson_interval,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 texts = st.text(st.sampled_from("01é \u0301ab"), max_size=12)
 
@@ -135,8 +136,6 @@ def test_the_bootstrap_is_repeatable_and_holds_the_rate() -> None:
 
 def test_the_bootstrap_covers_the_truth_about_as_often_as_it_says() -> None:
     # Lines of 10 characters with one error in 20 % of them: the true rate is 0.02.
-    import numpy as np
-
     generator = np.random.default_rng(7)
     covered = 0
     for trial in range(100):

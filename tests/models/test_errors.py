@@ -2,6 +2,7 @@ import inspect
 import pickle
 
 import pytest
+
 from glyphline.models import errors
 from glyphline.models.errors import GlyphlineError, ImageError, OptionsError
 
@@ -18,7 +19,9 @@ def test_every_error_belongs_to_the_hierarchy_and_says_what_it_is(kind: type[Exc
     assert inspect.getdoc(kind)
 
 
-@pytest.mark.parametrize("name", ["EmptyImageError", "UndecodableImageError", "ImageTooLargeError", "ImageTooWideError"])
+@pytest.mark.parametrize(
+    "name", ["EmptyImageError", "UndecodableImageError", "ImageTooLargeError", "ImageTooWideError"]
+)
 def test_everything_wrong_with_one_image_can_be_caught_at_once(name: str) -> None:
     assert issubclass(getattr(errors, name), ImageError)
 

@@ -287,7 +287,10 @@ def _open(content: bytes, limits: ImageLimits) -> ImageFile.ImageFile:
         except MemoryError:
             raise
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-            raise ImageTooLargeError(f"the image is too large; the limit is {limits.max_pixels} pixels") from error
+            # Pillow's limit, which guards some formats even here, where they allocate before their size is known to us.
+            most = Image.MAX_IMAGE_PIXELS or 0
+            limit = min(limits.max_pixels, most)
+            raise ImageTooLargeError(f"the image has more than {most} pixels; the limit is {limit}") from error
         except Exception as error:
             raise UndecodableImageError(f"the {name} image has a damaged header or no pixels") from error
         width, height = image.size
