@@ -1,0 +1,149 @@
+"""The door: an image comes in with all that is needed to read it, or is refused at once with the reason."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from glyphline.models.decoding.options import DecodingOptions
+from glyphline.models.errors import GlyphlineError, OptionsError
+from glyphline.models.image import ImageLimits, normalised_width, read_header
+from glyphline.service.batcher import Item
+from glyphline.service.catalogue import Catalogue, ServedModel
+from glyphline.service.errors import DeadlineError, NotReadyError
+from glyphline.service.metrics import UNKNOWN, Metrics
+
+__all__ = ["Admission", "ReadConfig", "ReadRequest"]
+
+WIDTH_BUCKET = 16  # pixels: a network's cost grows with the width, so padding is paid in full
+
+
+@dataclass(frozen=True, slots=True)
+class ReadConfig:
+    """How a caller wants images read.
+
+    Attributes:
+        model: Name of the model; empty for the default.
+        version: Version of the model; empty for the latest.
+        options: How to decode. A beam width of 0 is the model's own.
+        priority: The higher goes first.
+    """
+
+    model: str = ""
+    version: str = ""
+    options: DecodingOptions = DecodingOptions()  # noqa: RUF009  (frozen)
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """What a caller asks about one image.
+
+    Attributes:
+        request_id: Its name.
+        content: The image file.
+        config: How to read it.
+        reference: The true text, if known.
+    """
+
+    request_id: str
+    content: bytes
+    config: ReadConfig
+    reference: str | None
+
+
+class Admission:
+    """Checks what is cheap to check before an image may wait: no pixel is decoded here.
+
+    Args:
+        catalogue: The models held.
+        limits: How large an image may be.
+        max_beam_width: Widest beam that may be asked for.
+        ready: Whether there is anybody to read.
+        metrics: Where refusals are counted.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        *,
+        limits: ImageLimits,
+        max_beam_width: int,
+        ready: Callable[[], bool],
+        metrics: Metrics,
+    ) -> None:
+        self._catalogue = catalogue
+        self._limits = limits
+        self._max_beam_width = max_beam_width
+        self._ready = ready
+        self._metrics = metrics
+
+    def admit(self, request: ReadRequest, deadline: float | None) -> Item:
+        """Completes a request.
+
+        Args:
+            request: The request.
+            deadline: Moment of the loop's clock; None for none.
+
+        Raises:
+            GlyphlineError: If it is refused: UnknownModelError, OptionsError, ImageError, DeadlineError.
+        """
+        model: ServedModel | None = None
+        decoder = UNKNOWN
+        try:
+            model = self._catalogue.find(request.config.model, request.config.version)
+            options, decoder = self._complete(request.config.options, model)
+            header = read_header(request.content, self._limits)
+            width = normalised_width(header.width, header.height, model.manifest.image)
+            if deadline is not None and deadline <= asyncio.get_running_loop().time():
+                raise DeadlineError("the deadline had passed when the request arrived")
+        except GlyphlineError as error:
+            self._metrics.count_refusal(error, model, decoder)
+            raise
+        return Item(
+            request_id=request.request_id,
+            content=request.content,
+            model=model,
+            options=options,
+            decoder=decoder,
+            width=-(-width // WIDTH_BUCKET) * WIDTH_BUCKET,
+            priority=request.config.priority,
+            deadline=deadline,
+            reference=request.reference,
+        )
+
+    def check_ready(self) -> None:
+        """Refuses everything while there is nobody to read.
+
+        Raises:
+            NotReadyError: If so.
+        """
+        if not self._ready():
+            error = NotReadyError("the server is not ready: its models are loading")
+            self._metrics.count_call_refusal(error)
+            raise error
+
+    def check_config(self, config: ReadConfig) -> None:
+        """Refuses a configuration that no image could be read with.
+
+        Raises:
+            UnknownModelError: If there is no such model.
+            OptionsError: If a value cannot be honoured.
+        """
+        try:
+            self._complete(config.options, self._catalogue.find(config.model, config.version))
+        except GlyphlineError as error:
+            self._metrics.count_call_refusal(error)
+            raise
+
+    def _complete(self, options: DecodingOptions, model: ServedModel) -> tuple[DecodingOptions, str]:
+        """Fills in the model's beam width and returns the options with the decoder that they come to."""
+        manifest = model.manifest
+        if options.decoder == "beam" and options.beam_width == 0:
+            options = dataclasses.replace(options, beam_width=manifest.decoder.beam_width)
+        if options.beam_width > self._max_beam_width:
+            raise OptionsError("beam_width", f"must be at most {self._max_beam_width}, not {options.beam_width}")
+        resolved = options.resolve(model.alphabet, manifest.decoder, manifest.max_output_length)
+        return options, "beam" if resolved.beam_width > 1 else "greedy"

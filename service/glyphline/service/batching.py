@@ -1,0 +1,212 @@
+"""Which images form the next batch: the pure core of the batcher, with an injected clock and no asyncio.
+
+Every image that enters leaves with exactly one outcome, its own:
+
+    submit ─► waiting ─► take ─► running ─► finish | fail
+                 │  └► take, deadline passed ─► Expired
+                 └─────── withdraw ────────────► Withdrawn, or Expired if its deadline is reached
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from glyphline.service.errors import QueueFullError
+
+__all__ = ["BatchQueue", "Entry", "Expired", "Failed", "Finished", "Outcome", "Ticket", "Withdrawn"]
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+# A caller whose own timer ends cancels its call a moment before the server's copy of the deadline.
+_DEADLINE_TOLERANCE_SECONDS = 0.05
+# Images of neighbouring widths share a batch as long as the narrowest is padded by no more than this.
+_MAX_PADDING = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Generic[Value]):
+    """The item was run and has a value."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The item's batch came to no result."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The item's deadline passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """Nobody waits for the item any more."""
+
+
+Outcome = Finished[Value] | Failed | Expired | Withdrawn
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[Item, Value]):
+    """An item as it is submitted.
+
+    Attributes:
+        item: What is to be run.
+        key: Only items of one key share a batch.
+        width: Width of the item's image after padding to its bucket.
+        size: Bytes that the item occupies while it waits.
+        priority: The higher goes first.
+        deadline: Moment of the queue's clock after which the item must not be run; None for none.
+        settle: Called exactly once, with the outcome.
+    """
+
+    item: Item
+    key: Hashable
+    width: int
+    size: int
+    priority: int
+    deadline: float | None
+    settle: Callable[[Outcome[Value]], None]
+
+
+class _State(enum.Enum):
+    WAITING = enum.auto()
+    RUNNING = enum.auto()
+    SETTLED = enum.auto()
+
+
+@dataclass(slots=True, eq=False)
+class Ticket(Generic[Item, Value]):
+    """A submitted item's place in the queue.
+
+    Attributes:
+        entry: The item as submitted.
+        submitted_at: Moment of the queue's clock.
+    """
+
+    entry: Entry[Item, Value]
+    submitted_at: float
+    _state: _State = field(default=_State.WAITING)
+
+
+class BatchQueue(Generic[Item, Value]):
+    """A bounded queue that hands out batches of like items, the most urgent first.
+
+    Args:
+        max_items: Most items that wait.
+        max_bytes: Most bytes that wait.
+        max_batch: Most items of a batch.
+        ageing_seconds: Waiting time that raises an item by one priority.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(
+        self, *, max_items: int, max_bytes: int, max_batch: int, ageing_seconds: float, clock: Callable[[], float]
+    ) -> None:
+        self._max_items = max_items
+        self._max_bytes = max_bytes
+        self._max_batch = max_batch
+        self._ageing_seconds = ageing_seconds
+        self._clock = clock
+        self._waiting: dict[Ticket[Item, Value], None] = {}  # ordered by arrival, removed from anywhere
+        self._waiting_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def submit(self, entries: Sequence[Entry[Item, Value]]) -> list[Ticket[Item, Value]]:
+        """Adds all of `entries` or, if they do not fit, none.
+
+        Raises:
+            QueueFullError: If they do not fit; the message names the limit.
+        """
+        size = sum(entry.size for entry in entries)
+        if len(self._waiting) + len(entries) > self._max_items:
+            raise QueueFullError(f"{len(self._waiting)} images are waiting and at most {self._max_items} may")
+        if self._waiting and self._waiting_bytes + size > self._max_bytes:
+            raise QueueFullError(
+                f"images of {self._waiting_bytes} bytes are waiting and at most {self._max_bytes} bytes may"
+            )
+        now = self._clock()
+        tickets = [Ticket(entry, now) for entry in entries]
+        self._waiting.update(dict.fromkeys(tickets))
+        self._waiting_bytes += size
+        return tickets
+
+    def withdraw(self, ticket: Ticket[Item, Value]) -> None:
+        """Settles an item that nobody waits for; nothing happens if it is settled already."""
+        if ticket._state is _State.WAITING:
+            self._remove(ticket)
+        deadline = ticket.entry.deadline
+        late = deadline is not None and self._clock() >= deadline - _DEADLINE_TOLERANCE_SECONDS
+        self._settle(ticket, Expired() if late else Withdrawn())
+
+    def take(self, workers: int = 1) -> list[Ticket[Item, Value]]:
+        """Removes and returns the next batch, after dropping what has expired.
+
+        The most urgent item leads; like items fill the batch, its own width first, then the nearest.
+
+        Args:
+            workers: How many workers are free. What waits is shared between them.
+
+        Returns:
+            At most `max_batch` items of one key; none if none wait.
+        """
+        now = self._clock()
+        self._drop_expired(now)
+        if not self._waiting:
+            return []
+        limit = min(self._max_batch, math.ceil(len(self._waiting) / workers))
+        # Stable: of equal priority the earliest comes first.
+        urgency = {ticket: self._priority(ticket, now) for ticket in self._waiting}
+        lead = max(urgency, key=urgency.__getitem__)
+        like = [ticket for ticket in self._waiting if ticket.entry.key == lead.entry.key and ticket is not lead]
+        like.sort(key=lambda ticket: (abs(ticket.entry.width - lead.entry.width), -urgency[ticket]))
+        batch = [lead]
+        narrowest = widest = lead.entry.width
+        for ticket in like:
+            if len(batch) == limit:
+                break
+            low, high = min(narrowest, ticket.entry.width), max(widest, ticket.entry.width)
+            if high <= low * (1 + _MAX_PADDING):
+                batch.append(ticket)
+                narrowest, widest = low, high
+        for ticket in batch:
+            self._remove(ticket)
+            ticket._state = _State.RUNNING
+        return batch
+
+    def finish(self, ticket: Ticket[Item, Value], value: Value) -> None:
+        """Settles a taken item with its value, unless it was withdrawn meanwhile."""
+        self._settle(ticket, Finished(value))
+
+    def fail(self, ticket: Ticket[Item, Value], error: Exception) -> None:
+        """Settles a taken item with its batch's error, unless it was withdrawn meanwhile."""
+        self._settle(ticket, Failed(error))
+
+    def _priority(self, ticket: Ticket[Item, Value], now: float) -> int:
+        return ticket.entry.priority + int((now - ticket.submitted_at) / self._ageing_seconds)
+
+    def _drop_expired(self, now: float) -> None:
+        for ticket in list(self._waiting):
+            if ticket.entry.deadline is not None and now >= ticket.entry.deadline:
+                self._remove(ticket)
+                self._settle(ticket, Expired())
+
+    def _remove(self, ticket: Ticket[Item, Value]) -> None:
+        del self._waiting[ticket]
+        self._waiting_bytes -= ticket.entry.size
+
+    def _settle(self, ticket: Ticket[Item, Value], outcome: Outcome[Value]) -> None:
+        if ticket._state is not _State.SETTLED:
+            ticket._state = _State.SETTLED
+            ticket.entry.settle(outcome)

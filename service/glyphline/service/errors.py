@@ -1,0 +1,105 @@
+"""What a server refuses for its own reasons; the errors of the domain are in `glyphline.models.errors`."""
+
+from __future__ import annotations
+
+from glyphline.models.errors import GlyphlineError, ModelNotFoundError
+
+__all__ = [
+    "BatchFailedError",
+    "DeadlineError",
+    "InternalError",
+    "NotReadyError",
+    "QueueFullError",
+    "ReferenceConflictError",
+    "RequestError",
+    "RequestNotFoundError",
+    "ServiceError",
+    "StartError",
+    "UnknownModelError",
+    "WorkerLostError",
+]
+
+
+class ServiceError(GlyphlineError):
+    """A refusal that is not about the domain but about serving."""
+
+
+class RequestError(ServiceError):
+    """A field of a request has a value that no server would take.
+
+    Attributes:
+        field: Path of the field in the request message.
+        message: What is wrong with it.
+    """
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(field, message)
+        self.field = field
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class UnknownModelError(ModelNotFoundError):
+    """The server holds no such model.
+
+    Attributes:
+        name: What was asked for.
+        message: What is there instead.
+    """
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(name, message)
+        self.name = name
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class QueueFullError(ServiceError):
+    """As many images wait as may wait."""
+
+
+class NotReadyError(ServiceError):
+    """The server has no worker: its models are loading, or every worker was lost."""
+
+
+class DeadlineError(ServiceError):
+    """The caller's deadline passed before the image was read."""
+
+
+class BatchFailedError(ServiceError):
+    """A batch came to no result."""
+
+
+class WorkerLostError(BatchFailedError):
+    """The worker died, or had to be killed, with the image in hand. Another try may succeed."""
+
+
+class InternalError(BatchFailedError):
+    """A fault of Glyphline itself. The caller is told no more than that."""
+
+
+class RequestNotFoundError(ServiceError):
+    """No remembered reading has the request id.
+
+    Attributes:
+        request_id: The id asked for.
+    """
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(request_id)
+        self.request_id = request_id
+
+    def __str__(self) -> str:
+        return f"no reading of request {self.request_id!r} is remembered: it is unknown, too old, or another replica's"
+
+
+class ReferenceConflictError(ServiceError):
+    """The reading has been given another reference text before."""
+
+
+class StartError(ServiceError):
+    """The server cannot start. The message says what to change."""

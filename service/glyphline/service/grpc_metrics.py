@@ -1,0 +1,170 @@
+"""The `grpc_server_*` metrics that dashboards of the gRPC ecosystem expect, for asyncio servers."""
+
+# Handlers of any service pass through here: their messages have no type in common.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+__all__ = ["MetricsInterceptor"]
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_LABELS = ("grpc_type", "grpc_service", "grpc_method")
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """The labels of one method."""
+
+    type: str
+    service: str
+    name: str
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        return self.type, self.service, self.name
+
+
+class MetricsInterceptor(grpc.aio.ServerInterceptor):
+    """Counts calls and messages, and times calls, of every method that the server has.
+
+    Calls of methods that it does not have are not counted: their names are the caller's to choose.
+
+    Args:
+        registry: Where the metrics are registered.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._started = Counter("grpc_server_started_total", "Calls that began.", _LABELS, registry=registry)
+        self._handled = Counter(
+            "grpc_server_handled_total", "Calls that ended, by status.", (*_LABELS, "grpc_code"), registry=registry
+        )
+        self._received = Counter(
+            "grpc_server_msg_received_total", "Messages that clients sent.", _LABELS, registry=registry
+        )
+        self._sent = Counter("grpc_server_msg_sent_total", "Messages sent to clients.", _LABELS, registry=registry)
+        self._seconds = Histogram(
+            "grpc_server_handling_seconds",
+            "Time from a call's begin to its end.",
+            _LABELS,
+            buckets=_SECONDS,
+            registry=registry,
+        )
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any]]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        """Wraps the method's handler."""
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            return handler
+        _, service, name = handler_call_details.method.split("/", 2)
+        if handler.request_streaming and handler.response_streaming:
+            method = _Method("bidi_stream", service, name)
+            return grpc.stream_stream_rpc_method_handler(
+                self._streaming(method, handler.stream_stream),
+                handler.request_deserializer,
+                handler.response_serializer,
+            )
+        if handler.response_streaming:
+            method = _Method("server_stream", service, name)
+            return grpc.unary_stream_rpc_method_handler(
+                self._streaming(method, handler.unary_stream), handler.request_deserializer, handler.response_serializer
+            )
+        if handler.request_streaming:
+            method = _Method("client_stream", service, name)
+            return grpc.stream_unary_rpc_method_handler(
+                self._unary(method, handler.stream_unary), handler.request_deserializer, handler.response_serializer
+            )
+        method = _Method("unary", service, name)
+        return grpc.unary_unary_rpc_method_handler(
+            self._unary(method, handler.unary_unary), handler.request_deserializer, handler.response_serializer
+        )
+
+    def _unary(self, method: _Method, behaviour: Any) -> Any:
+        async def handle(request: Any, context: Any) -> Any:
+            async with self._measured(method, context):
+                response = await behaviour(self._receiving(method, request), context)
+                self._sent.labels(*method.labels).inc()
+                return response
+
+        return handle
+
+    def _streaming(self, method: _Method, behaviour: Any) -> Any:
+        async def handle(request: Any, context: Any) -> None:
+            async with self._measured(method, context):
+                counting = _CountingContext(context, self._sent.labels(*method.labels))
+                answers = behaviour(self._receiving(method, request), counting)
+                if hasattr(answers, "__aiter__"):
+                    async for answer in answers:
+                        await counting.write(answer)
+                else:
+                    await answers
+
+        return handle
+
+    def _receiving(self, method: _Method, request: Any) -> Any:
+        received = self._received.labels(*method.labels)
+        if hasattr(request, "__aiter__"):
+            return _counted(request, received)
+        received.inc()
+        return request
+
+    @asynccontextmanager
+    async def _measured(self, method: _Method, context: Any) -> AsyncIterator[None]:
+        self._started.labels(*method.labels).inc()
+        began = time.perf_counter()
+        code = grpc.StatusCode.OK
+        try:
+            yield
+            code = _status(context) or grpc.StatusCode.OK
+        except asyncio.CancelledError:
+            remaining = context.time_remaining()
+            late = remaining is not None and remaining <= 0
+            code = grpc.StatusCode.DEADLINE_EXCEEDED if late else grpc.StatusCode.CANCELLED
+            raise
+        except BaseException:
+            code = _status(context) or grpc.StatusCode.UNKNOWN
+            raise
+        finally:
+            self._handled.labels(*method.labels, code.name).inc()
+            self._seconds.labels(*method.labels).observe(time.perf_counter() - began)
+
+
+class _CountingContext:
+    """A call's context that counts the messages written to it."""
+
+    def __init__(self, context: Any, sent: Counter) -> None:
+        self._context = context
+        self._sent = sent
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    async def write(self, message: Any) -> None:
+        await self._context.write(message)
+        self._sent.inc()
+
+
+async def _counted(requests: Any, received: Counter) -> AsyncIterator[Any]:
+    async for request in requests:
+        received.inc()
+        yield request
+
+
+def _status(context: Any) -> grpc.StatusCode | None:
+    """Returns the status that the handler set, which gRPC gives as a number or as a member of its enumeration."""
+    code = context.code()
+    return _CODES.get(code) if isinstance(code, int) else code

@@ -1,0 +1,79 @@
+"""grpc.health.v1: whether the server, each of its services and each of its models can be used.
+
+The servicer that comes with grpcio-health-checking forgets its other watchers when one of them leaves, hence this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from glyphline.service.boundary import Context
+
+__all__ = ["SERVER", "Health"]
+
+SERVER = ""  # the name that stands for the server as a whole
+
+_Status = health_pb2.HealthCheckResponse
+
+
+class Health(health_pb2_grpc.HealthServicer):
+    """Answers health checks. Everything is served, or nothing is; at first nothing.
+
+    Args:
+        names: The services and models that can be asked for, besides the server itself.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._status = dict.fromkeys([SERVER, *names], _Status.NOT_SERVING)
+        self._changed = asyncio.Event()
+        self._stopping = False
+        self._closed = False
+
+    @property
+    def serving(self) -> bool:
+        """What is answered."""
+        return self._status[SERVER] == _Status.SERVING
+
+    def set_serving(self, serving: bool) -> None:
+        """Tells whether the server can be used; a stopping one cannot, whatever is said here."""
+        status = _Status.SERVING if serving and not self._stopping else _Status.NOT_SERVING
+        if status != self._status[SERVER]:
+            self._status = dict.fromkeys(self._status, status)
+            self._wake()
+
+    def stop(self) -> None:
+        """Answers NOT_SERVING from now on."""
+        self._stopping = True
+        self.set_serving(False)
+
+    def close(self) -> None:
+        """Ends the calls that watch; a server that stops would wait for them."""
+        self._closed = True
+        self._wake()
+
+    async def Check(self, request: health_pb2.HealthCheckRequest, context: Context) -> health_pb2.HealthCheckResponse:
+        """Tells the status of now."""
+        status = self._status.get(request.service)
+        if status is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no service or model of this name")
+        return health_pb2.HealthCheckResponse(status=status)
+
+    async def Watch(self, request: health_pb2.HealthCheckRequest, context: Context) -> None:
+        """Tells the status of now, and again whenever it changes."""
+        told = None
+        while not self._closed:
+            changed = self._changed
+            status = self._status.get(request.service, _Status.SERVICE_UNKNOWN)
+            if status != told:
+                await context.write(health_pb2.HealthCheckResponse(status=status))
+                told = status
+            await changed.wait()
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "the server is stopping")
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -1,0 +1,100 @@
+"""What the front process and its workers say to each other; all of it is pickled through one pipe per worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from glyphline.models.decoding.options import DecodingOptions
+from glyphline.models.decoding.readings import Reading
+from glyphline.models.errors import ImageError
+from glyphline.models.image import ImageLimits
+from glyphline.models.session import Device
+
+__all__ = ["Fault", "Job", "JobResult", "ModelKey", "Ready", "Refused", "WorkerConfig"]
+
+ModelKey = tuple[str, int]  # name and version
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What a worker is to hold.
+
+    Attributes:
+        models: Folder of every bundle.
+        device: What runs the networks.
+        allow_cpu_fallback: Whether a GPU may be replaced by the CPU.
+        limits: How large an image may be.
+        max_batch: Most images of one run of a network.
+    """
+
+    models: tuple[Path, ...]
+    device: Device
+    allow_cpu_fallback: bool
+    limits: ImageLimits
+    max_batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The worker has loaded, checked and warmed its models.
+
+    Attributes:
+        providers: What runs each model.
+    """
+
+    providers: dict[ModelKey, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The worker cannot load its models, for a reason that its user can mend.
+
+    Attributes:
+        message: The reason.
+    """
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A batch to read.
+
+    Attributes:
+        model: Which model reads it.
+        options: How.
+        images: The image files.
+    """
+
+    model: ModelKey
+    options: DecodingOptions
+    images: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An image on which Glyphline itself failed.
+
+    Attributes:
+        traceback: Where and why, for the log.
+    """
+
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What became of a batch.
+
+    Attributes:
+        outcomes: One per image, in order.
+        seconds: Time that the whole took.
+        stages: Time spent in each stage.
+        runs: Images and share of padding of every run of a network.
+    """
+
+    outcomes: list[Reading | ImageError | Fault]
+    seconds: float
+    stages: dict[str, float] = field(default_factory=dict)
+    runs: list[tuple[int, float]] = field(default_factory=list)

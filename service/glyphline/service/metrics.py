@@ -1,0 +1,249 @@
+"""What `/metrics` tells. Every label value comes from a closed set: models held, decoders, outcomes, reasons, stages.
+
+The families that begin with `grpc_server_` are in `grpc_metrics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+from glyphline.models.decoding.readings import Reading
+from glyphline.models.error_rate import EditCounts
+from glyphline.models.errors import GlyphlineError, ImageError, ModelNotFoundError, OptionsError
+from glyphline.service.batching import Expired, Failed, Finished, Outcome, Withdrawn
+from glyphline.service.catalogue import Catalogue, ServedModel
+from glyphline.service.errors import DeadlineError, NotReadyError, QueueFullError, RequestError, WorkerLostError
+from glyphline.service.messages import JobResult, ModelKey
+
+if TYPE_CHECKING:
+    from glyphline.service.batcher import Done, Item
+
+__all__ = ["OUTCOMES", "REASONS", "STAGES", "Metrics"]
+
+DECODERS = ("greedy", "beam")
+OUTCOMES = (
+    "ok",
+    "invalid_image",
+    "invalid_request",
+    "rejected",
+    "expired",
+    "cancelled",
+    "worker_lost",
+    "internal",
+)
+REASONS = ("queue_full", "not_ready", "deadline", "image", "request", "model")
+STAGES = ("decode_image", "infer", "search", "encode")
+UNKNOWN = "unknown"  # the model of a request that names none that is held
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+_CONFIDENCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_MODEL = ("model", "version")
+
+
+class Metrics:
+    """All of the server's own metrics, in a registry of their own.
+
+    Args:
+        registry: Where they are registered.
+    """
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        disable_created_metrics()
+        self.registry = registry or CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self.images = Counter(
+            "glyphline_images_total",
+            "Images that came to an outcome; each counts once.",
+            (*_MODEL, "decoder", "outcome"),
+            registry=self.registry,
+        )
+        self.rejected = Counter(
+            "glyphline_rejected_total",
+            "Images and calls that were refused, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
+        self.queue_depth = Gauge("glyphline_queue_depth", "Images that wait for a worker.", registry=self.registry)
+        self.queue_seconds = Histogram(
+            "glyphline_queue_seconds",
+            "Time that an image waited for a worker.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.stage_seconds = Histogram(
+            "glyphline_stage_seconds",
+            "Time that a batch spent in a stage: decoding files, network, search for the text, building the reply.",
+            ("stage",),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.batch_size = Histogram(
+            "glyphline_batch_size", "Images of one run of a network.", buckets=_SIZES, registry=self.registry
+        )
+        self.batch_padding = Histogram(
+            "glyphline_batch_padding_ratio",
+            "Share of a run's pixels that is padding.",
+            buckets=_SHARES,
+            registry=self.registry,
+        )
+        self.model_ready = Gauge(
+            "glyphline_model_ready", "Whether a model can be used.", _MODEL, registry=self.registry
+        )
+        self.model_info = Gauge(
+            "glyphline_model_info",
+            "Always 1; the labels say what a model is and what runs it.",
+            (*_MODEL, "head", "provider", "manifest_sha256"),
+            registry=self.registry,
+        )
+        self.confidence = Histogram(
+            "glyphline_confidence", "Confidence of readings.", _MODEL, buckets=_CONFIDENCES, registry=self.registry
+        )
+        self.edits = Counter(
+            "glyphline_cer_edits_total",
+            "Edits between readings and their reference texts: the numerator of the character error rate.",
+            (*_MODEL, "kind"),
+            registry=self.registry,
+        )
+        self.reference_characters = Counter(
+            "glyphline_cer_reference_characters_total",
+            "Characters of reference texts: the denominator of the character error rate.",
+            _MODEL,
+            registry=self.registry,
+        )
+        self.exact_matches = Counter(
+            "glyphline_exact_match_total", "Readings equal to their reference text.", _MODEL, registry=self.registry
+        )
+        self.evaluated = Counter(
+            "glyphline_evaluated_total", "Readings compared with a reference text.", _MODEL, registry=self.registry
+        )
+        self.workers = Gauge("glyphline_workers", "Workers that are ready or at work.", registry=self.registry)
+        self.worker_losses = Counter(
+            "glyphline_worker_losses_total", "Workers that died and were replaced.", registry=self.registry
+        )
+        for reason in REASONS:
+            self.rejected.labels(reason)
+        for stage in STAGES:
+            self.stage_seconds.labels(stage)
+
+    def add_models(self, catalogue: Catalogue) -> None:
+        """Makes every series of the models, so that a rate over the first event is right."""
+        for model in catalogue.models:
+            labels = _labels(model)
+            self.model_ready.labels(*labels).set(0)
+            for decoder in DECODERS:
+                for outcome in OUTCOMES:
+                    self.images.labels(*labels, decoder, outcome)
+            for kind in ("insertion", "deletion", "substitution"):
+                self.edits.labels(*labels, kind)
+            for family in (self.confidence, self.reference_characters, self.exact_matches, self.evaluated):
+                family.labels(*labels)
+
+    def set_models_ready(self, catalogue: Catalogue, ready: bool) -> None:
+        """Tells whether the models can be used."""
+        for model in catalogue.models:
+            self.model_ready.labels(*_labels(model)).set(ready)
+
+    def set_providers(self, catalogue: Catalogue, providers: dict[ModelKey, str]) -> None:
+        """Tells what runs each model."""
+        for model in catalogue.models:
+            provider = providers[model.name, model.version]
+            self.model_info.labels(*_labels(model), model.manifest.head, provider, model.manifest_sha256).set(1)
+
+    def watch_queue(self, depth: Callable[[], float]) -> None:
+        """Tells where the depth of the queue is read when it is asked for."""
+        self.queue_depth.set_function(depth)
+
+    def count_outcome(self, item: Item, outcome: Outcome[Done]) -> None:
+        """Counts what became of an image that was admitted."""
+        if isinstance(outcome, Finished) and isinstance(outcome.value.result, Reading):
+            self.confidence.labels(*_labels(item.model)).observe(outcome.value.result.confidence)
+        if isinstance(outcome, Expired):
+            self.rejected.labels("deadline").inc()
+        self.images.labels(*_labels(item.model), item.decoder, _outcome_name(outcome)).inc()
+
+    def count_refusal(self, error: GlyphlineError, model: ServedModel | None = None, decoder: str = UNKNOWN) -> None:
+        """Counts an image that was not admitted."""
+        reason, outcome = _refusal(error)
+        labels = (UNKNOWN, UNKNOWN) if model is None else _labels(model)
+        self.rejected.labels(reason).inc()
+        self.images.labels(*labels, decoder, outcome).inc()
+
+    def count_call_refusal(self, error: GlyphlineError) -> None:
+        """Counts a call that was refused as a whole, before its images were looked at."""
+        self.rejected.labels(_refusal(error)[0]).inc()
+
+    def observe_waits(self, seconds: Iterable[float]) -> None:
+        """Records how long the images of a batch waited."""
+        for wait in seconds:
+            self.queue_seconds.observe(wait)
+
+    def observe_batch(self, result: JobResult) -> None:
+        """Records what a batch cost."""
+        for stage, seconds in result.stages.items():
+            self.stage_seconds.labels(stage).observe(seconds)
+        for size, padding in result.runs:
+            self.batch_size.observe(size)
+            self.batch_padding.observe(padding)
+
+    def observe_encoding(self, seconds: float) -> None:
+        """Records how long a reply took to build."""
+        self.stage_seconds.labels("encode").observe(seconds)
+
+    def count_evaluation(self, model: ServedModel, counts: EditCounts) -> None:
+        """Counts the comparison of a reading with its reference text."""
+        labels = _labels(model)
+        self.edits.labels(*labels, "insertion").inc(counts.insertions)
+        self.edits.labels(*labels, "deletion").inc(counts.deletions)
+        self.edits.labels(*labels, "substitution").inc(counts.substitutions)
+        self.reference_characters.labels(*labels).inc(counts.reference_characters)
+        self.exact_matches.labels(*labels).inc(counts.exact)
+        self.evaluated.labels(*labels).inc()
+
+
+def _labels(model: ServedModel) -> tuple[str, str]:
+    return model.name, str(model.version)
+
+
+def _outcome_name(outcome: Outcome[Done]) -> str:
+    match outcome:
+        case Finished(value):
+            if isinstance(value.result, Reading):
+                return "ok"
+            return "invalid_image" if isinstance(value.result, ImageError) else "internal"
+        case Failed(error):
+            return "worker_lost" if isinstance(error, WorkerLostError) else "internal"
+        case Expired():
+            return "expired"
+        case Withdrawn():
+            return "cancelled"
+
+
+# Reason and outcome that a refusal counts as; of an error's class and its parents the first that is listed.
+_REFUSALS: dict[type[Exception], tuple[str, str]] = {
+    QueueFullError: ("queue_full", "rejected"),
+    NotReadyError: ("not_ready", "rejected"),
+    DeadlineError: ("deadline", "expired"),
+    ImageError: ("image", "invalid_image"),
+    ModelNotFoundError: ("model", "invalid_request"),
+    RequestError: ("request", "invalid_request"),
+    OptionsError: ("request", "invalid_request"),
+    GlyphlineError: ("request", "internal"),
+}
+
+
+def _refusal(error: GlyphlineError) -> tuple[str, str]:
+    return next(_REFUSALS[kind] for kind in type(error).__mro__ if kind in _REFUSALS)

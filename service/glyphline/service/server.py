@@ -1,0 +1,262 @@
+"""The life of a server: it binds, loads, serves, drains and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from contextlib import suppress
+from threading import Thread
+from wsgiref.simple_server import WSGIServer
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+from prometheus_client import start_http_server
+
+from glyphline.models.errors import GlyphlineError
+from glyphline.models.session import available_threads
+from glyphline.recognition.v1 import recognition_pb2, recognition_pb2_grpc
+from glyphline.service.admission import Admission
+from glyphline.service.batcher import Batcher, Done, Item
+from glyphline.service.batching import BatchQueue
+from glyphline.service.catalogue import load_catalogue
+from glyphline.service.errors import StartError
+from glyphline.service.feedback_service import FeedbackServicer
+from glyphline.service.grpc_metrics import MetricsInterceptor
+from glyphline.service.health import Health
+from glyphline.service.logs import configure_logging
+from glyphline.service.messages import WorkerConfig
+from glyphline.service.metrics import Metrics
+from glyphline.service.model_service import ModelServicer
+from glyphline.service.pipeline import Pipeline
+from glyphline.service.references import RecentReadings
+from glyphline.service.servicer import RecognitionServicer
+from glyphline.service.settings import ServerSettings
+from glyphline.service.workers import WorkerPool
+
+__all__ = ["Server", "run"]
+
+logger = logging.getLogger(__name__)
+
+SERVICES = tuple(service.full_name for service in recognition_pb2.DESCRIPTOR.services_by_name.values())
+EXIT_FAILED = 1
+
+
+class Server:
+    """A server in this process's event loop, with its workers in processes of their own.
+
+    Args:
+        settings: How it serves.
+
+    Raises:
+        GlyphlineError: If its models cannot be found or are damaged.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        clock = asyncio.get_running_loop().time
+        self.metrics = Metrics()
+        self._catalogue = load_catalogue(settings.model_repository, settings.models)
+        self.metrics.add_models(self._catalogue)
+        self._health = Health([*SERVICES, *self._catalogue.names])
+        queue: BatchQueue[Item, Done] = BatchQueue(
+            max_items=settings.max_queue,
+            max_bytes=settings.max_queue_bytes,
+            max_batch=settings.max_batch,
+            ageing_seconds=settings.ageing_seconds,
+            clock=clock,
+        )
+        batcher = Batcher(queue, self.metrics, batch_seconds=settings.batch_seconds, clock=clock)
+        self.workers = WorkerPool(
+            settings.workers or (available_threads() if settings.device == "cpu" else 1),
+            WorkerConfig(
+                models=tuple(model.path for model in self._catalogue.models),
+                device=settings.device,
+                allow_cpu_fallback=settings.allow_cpu_fallback,
+                limits=settings.limits,
+                max_batch=settings.max_batch,
+            ),
+            start_seconds=settings.start_seconds,
+            on_idle=batcher.schedule,
+            on_change=self._on_worker_change,
+            on_loss=self.metrics.worker_losses.inc,
+        )
+        batcher.attach(self.workers)
+        admission = Admission(
+            self._catalogue,
+            limits=settings.limits,
+            max_beam_width=settings.max_beam_width,
+            ready=lambda: self.workers.living > 0,
+            metrics=self.metrics,
+        )
+        self._pipeline = Pipeline(admission, batcher, RecentReadings(settings.remembered_readings), self.metrics)
+        self._server = self._make_server()
+        self._metrics_server: tuple[WSGIServer, Thread] | None = None
+        self.port = 0
+        self.metrics_port = 0
+
+    async def start(self) -> None:
+        """Binds the ports, then loads the models; calls are refused as not ready until that is done.
+
+        Raises:
+            StartError: If a port is taken, or a worker cannot load the models.
+        """
+        settings = self._settings
+        try:
+            self.port = self._server.add_insecure_port(f"{settings.host}:{settings.port}")
+        except RuntimeError as error:
+            raise StartError(f"cannot listen on {settings.host}:{settings.port}; is the port taken?") from error
+        if settings.metrics_port >= 0:
+            self._serve_metrics()
+        await self._server.start()
+        logger.info("listening", extra={"host": settings.host, "port": self.port, "metrics_port": self.metrics_port})
+        await self.workers.start()
+        self.metrics.set_providers(self._catalogue, self.workers.providers)
+        names = [f"{model.name}:{model.version}" for model in self._catalogue.models]
+        providers = sorted(set(self.workers.providers.values()))
+        logger.info("ready", extra={"models": names, "workers": self.workers.living, "providers": providers})
+
+    async def stop(self, *, drain_seconds: float = 0.0, grace_seconds: float = 0.0) -> None:
+        """Stops serving without losing a call that was taken.
+
+        Args:
+            drain_seconds: How long new calls are still taken, while health says that they should go elsewhere.
+            grace_seconds: How long calls in progress may then take.
+        """
+        self._health.stop()
+        self.metrics.set_models_ready(self._catalogue, False)
+        if drain_seconds:
+            logger.info("draining", extra={"seconds": drain_seconds})
+            await asyncio.sleep(drain_seconds)
+        self._health.close()
+        await self._server.stop(grace_seconds)
+        await self.workers.stop()
+        if self._metrics_server is not None:
+            http_server, thread = self._metrics_server
+            await asyncio.to_thread(http_server.shutdown)
+            http_server.server_close()
+            thread.join()
+            self._metrics_server = None
+
+    def kill(self) -> None:
+        """Ends the workers at once."""
+        self.workers.kill()
+
+    def _on_worker_change(self, living: int) -> None:
+        """Follows the workers: a server without any is not ready."""
+        self.metrics.workers.set(living)
+        self._health.set_serving(living > 0)
+        self.metrics.set_models_ready(self._catalogue, self._health.serving)
+
+    def _serve_metrics(self) -> None:
+        settings = self._settings
+        try:
+            http_server, thread = start_http_server(
+                settings.metrics_port, settings.host, registry=self.metrics.registry
+            )
+        except OSError as error:
+            raise StartError(
+                f"cannot serve metrics on {settings.host}:{settings.metrics_port}: {error.strerror}"
+            ) from error
+        self._metrics_server = http_server, thread
+        self.metrics_port = http_server.server_port
+
+    def _make_server(self) -> grpc.aio.Server:
+        """Makes the gRPC server with all its services."""
+        settings = self._settings
+        server = grpc.aio.server(interceptors=[MetricsInterceptor(self.metrics.registry)], options=_options(settings))
+        recognition_pb2_grpc.add_RecognitionServiceServicer_to_server(
+            RecognitionServicer(
+                self._pipeline,
+                self.metrics,
+                max_request_images=settings.request_images,
+                max_stream_images=settings.max_stream_images,
+            ),
+            server,
+        )
+        recognition_pb2_grpc.add_ModelServiceServicer_to_server(
+            ModelServicer(self._catalogue, lambda: self.workers.providers), server
+        )
+        recognition_pb2_grpc.add_FeedbackServiceServicer_to_server(FeedbackServicer(self._pipeline), server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        if settings.reflection:
+            health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+            reflection.enable_server_reflection([*SERVICES, health_name, reflection.SERVICE_NAME], server)
+        return server
+
+
+def run(settings: ServerSettings) -> int:
+    """Serves until SIGTERM or SIGINT, then drains; a second signal ends at once.
+
+    Args:
+        settings: How to serve.
+
+    Returns:
+        The exit code: 0 after an orderly end, 1 if the server could not start.
+    """
+    configure_logging(settings)
+    try:
+        return asyncio.run(_serve(settings))
+    except GlyphlineError as error:
+        logger.error("cannot start: %s", error)
+        return EXIT_FAILED
+
+
+async def _serve(settings: ServerSettings) -> int:
+    stop = asyncio.Event()
+    server = Server(settings)
+
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set():
+            logger.warning("second signal: ending at once", extra={"signal": number.name})
+            server.kill()
+            os._exit(128 + number)
+        logger.info("stopping", extra={"signal": number.name})
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)
+    stopping = asyncio.create_task(stop.wait())
+    starting = asyncio.create_task(server.start())
+    try:
+        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            await stopping
+            await server.stop(drain_seconds=settings.drain_seconds, grace_seconds=settings.grace_seconds)
+        else:
+            starting.cancel()
+            with suppress(asyncio.CancelledError):
+                await starting
+            await server.stop()
+    except GlyphlineError:
+        stopping.cancel()
+        await server.stop()
+        raise
+    logger.info("stopped")
+    return 0
+
+
+def _options(settings: ServerSettings) -> list[tuple[str, int]]:
+    """Returns the options of gRPC that the settings come to."""
+    options = [
+        ("grpc.so_reuseport", 0),  # else a second server would share the port without a word
+        ("grpc.max_receive_message_length", settings.max_message_bytes),
+        ("grpc.max_send_message_length", settings.max_message_bytes),
+        ("grpc.keepalive_time_ms", _milliseconds(settings.keepalive_seconds)),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", _milliseconds(settings.min_ping_seconds)),
+    ]
+    if settings.max_connection_age_seconds is not None:
+        options += [
+            ("grpc.max_connection_age_ms", _milliseconds(settings.max_connection_age_seconds)),
+            ("grpc.max_connection_age_grace_ms", _milliseconds(settings.max_connection_age_grace_seconds)),
+        ]
+    return options
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)

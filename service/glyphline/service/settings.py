@@ -1,0 +1,108 @@
+"""The settings of a server: one frozen object, checked once, read from arguments and from `GLYPHLINE_*` variables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from glyphline.models.image import ImageLimits
+from glyphline.models.session import Device
+
+__all__ = ["MEBIBYTE", "ServerSettings"]
+
+MEBIBYTE = 2**20
+
+
+class ServerSettings(BaseSettings):
+    """How a server listens, what it loads, and what it refuses.
+
+    Every field can be set by an environment variable: `GLYPHLINE_PORT`, `GLYPHLINE_MAX_BATCH` and so on. A list is
+    written with commas.
+
+    Attributes:
+        host: Address that gRPC and the metrics listen on.
+        port: Port of gRPC. 0: any free one.
+        metrics_port: Port of `/metrics`. 0: any free one; -1: no metrics.
+        workers: Worker processes. 0: one per usable core on the CPU, one on a GPU.
+        device: What runs the networks.
+        allow_cpu_fallback: Whether a server that was asked for a GPU may run on the CPU.
+        model_repository: Folder of `<name>/<version>/manifest.json`. None: the models that come with Glyphline.
+        models: Models to load, as `name` (its latest version) or `name:version`. None: the latest of each.
+        max_batch: Most images that a worker gets at once.
+        max_queue: Most images that wait for a worker; more are refused at once.
+        max_queue_bytes: Most bytes of images that wait for a worker; more are refused at once.
+        max_request_images: Most items of one BatchRecognize call; never above `max_queue`.
+        max_stream_images: Most items of one stream in progress; further ones are not read until some are answered.
+        max_message_bytes: Largest message, received or sent.
+        max_image_bytes: Largest image file.
+        max_pixels: Largest width times height of an image.
+        max_beam_width: Widest beam that a request may ask for.
+        remembered_readings: How many readings can still be given a reference text.
+        ageing_seconds: Waiting time that raises a request by one priority.
+        drain_seconds: How long a stopping server, already reported as not serving, still takes new calls.
+        grace_seconds: How long calls in progress may then take to end.
+        start_seconds: How long a worker may take to load its models.
+        batch_seconds: How long a worker may take over a batch before it is taken for dead and replaced.
+        keepalive_seconds: Idle time after which the server pings a connection.
+        min_ping_seconds: Shortest interval of pings that a client may keep.
+        max_connection_age_seconds: Age at which a connection is closed, so that clients spread over replicas.
+            None: never.
+        max_connection_age_grace_seconds: How long the calls of an aged connection may still take.
+        reflection: Whether the server describes its API to tools such as grpcurl.
+        log_level: Least level of log lines.
+        log_format: JSON lines or plain text. `auto`: plain text on a terminal, else JSON.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="GLYPHLINE_", frozen=True, extra="forbid", protected_namespaces=())
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=50051, ge=0, le=65535)
+    metrics_port: int = Field(default=9090, ge=-1, le=65535)
+    workers: int = Field(default=0, ge=0)
+    device: Device = "cpu"
+    allow_cpu_fallback: bool = False
+    model_repository: Path | None = None
+    models: Annotated[list[str] | None, NoDecode] = None
+    max_batch: int = Field(default=32, ge=1)
+    max_queue: int = Field(default=1024, ge=1)
+    max_queue_bytes: int = Field(default=256 * MEBIBYTE, ge=1)
+    max_request_images: int = Field(default=256, ge=1)
+    max_stream_images: int = Field(default=64, ge=1)
+    max_message_bytes: int = Field(default=64 * MEBIBYTE, ge=1024, lt=2**31)
+    max_image_bytes: int = Field(default=ImageLimits().max_bytes, ge=1)
+    max_pixels: int = Field(default=ImageLimits().max_pixels, ge=1)
+    max_beam_width: int = Field(default=100, ge=1)
+    remembered_readings: int = Field(default=10_000, ge=0)
+    ageing_seconds: float = Field(default=1.0, gt=0)
+    drain_seconds: float = Field(default=3.0, ge=0)
+    grace_seconds: float = Field(default=30.0, ge=0)
+    start_seconds: float = Field(default=120.0, gt=0)
+    batch_seconds: float = Field(default=60.0, gt=0)
+    keepalive_seconds: float = Field(default=60.0, gt=0)
+    min_ping_seconds: float = Field(default=10.0, gt=0)
+    max_connection_age_seconds: float | None = Field(default=None, gt=0)
+    max_connection_age_grace_seconds: float = Field(default=30.0, ge=0)
+    reflection: bool = True
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["auto", "json", "text"] = "auto"
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """Takes `a,b` for a list, as an environment variable gives it."""
+        if isinstance(value, str):
+            return [part for part in (part.strip() for part in value.split(",")) if part] or None
+        return value or None
+
+    @property
+    def request_images(self) -> int:
+        """Most items of one BatchRecognize call: never more than the queue could take at once."""
+        return min(self.max_request_images, self.max_queue)
+
+    @property
+    def limits(self) -> ImageLimits:
+        """How large an image may be."""
+        return ImageLimits(max_bytes=self.max_image_bytes, max_pixels=self.max_pixels)
