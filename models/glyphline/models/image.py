@@ -277,7 +277,7 @@ def _open(content: bytes, limits: ImageLimits) -> ImageFile.ImageFile:
         raise EmptyImageError("the image is empty: it has no bytes")
     if len(content) > limits.max_bytes:
         raise ImageTooLargeError(f"the image has {len(content)} bytes; the limit is {limits.max_bytes}")
-    prefix = content[:16]
+    prefix = content[:16].ljust(16, b"\0")  # some formats look at bytes that a very short file does not have
     for name in FORMATS:
         factory, accept = Image.OPEN[name]
         if accept is None or accept(prefix) is not True:
