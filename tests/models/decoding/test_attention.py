@@ -152,9 +152,7 @@ class TestEnumeration:
         )
         expected = sorted((score for score, _, _ in enumerate_texts(decoder, options).values()), reverse=True)[:most]
         (found,) = decode(decoder, 1, options)
-        assert [hypothesis.score for hypothesis in found] == pytest.approx(
-            [score for score, _, _ in expected], abs=1e-9
-        )
+        assert [hypothesis.score for hypothesis in found] == pytest.approx(expected, abs=1e-9)
 
     @settings(max_examples=60, deadline=None)
     @given(cases)
