@@ -26,7 +26,7 @@ MEANINGS = {
     ExitCode.USAGE: "an option, path, data set or configuration is wrong, or a package is missing",
     ExitCode.IMAGES: "some images could not be read; all others were",
     ExitCode.MODEL: "the model is missing or damaged, or its device is not there",
-    ExitCode.SERVER: "the server cannot be reached, is too busy, or refused",
+    ExitCode.SERVER: "the server cannot start, cannot be reached, or is too busy",
     ExitCode.SYSTEM: "a file could not be read or written (permissions, full disk)",
     ExitCode.INTERRUPTED: "stopped by Ctrl-C",
     ExitCode.TERMINATED: "stopped by SIGTERM",
@@ -40,10 +40,13 @@ _ERRORS = {
     "ExportError": ExitCode.MODEL,
     "GlyphlineError": ExitCode.USAGE,
     "ImageError": ExitCode.IMAGES,
+    "InvalidRequestError": ExitCode.USAGE,
     "JobError": ExitCode.SYSTEM,
     "ModelNotFoundError": ExitCode.MODEL,
+    "NotFoundError": ExitCode.MODEL,
     "OSError": ExitCode.SYSTEM,
     "OptionsError": ExitCode.USAGE,
+    "RecognitionError": ExitCode.SERVER,
 }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
@@ -15,6 +18,8 @@ _MARGIN = 12
 _CHARACTER_SIZE = 26
 _PERCENT_SIZE = 12
 _TEXT_SIZE = 30
+_LABELS_TOP = _MARGIN + _STRIP_HEIGHT + 6
+_LABEL_HEIGHT = _CHARACTER_SIZE + _PERCENT_SIZE + 10
 _PAPER = (255, 255, 255)
 _INK = (20, 24, 32)
 _FAINT = (120, 126, 138)
@@ -36,9 +41,9 @@ def draw_reading(image: GreyImage, reading: Reading, caption: str = "") -> Image
     scale = _STRIP_HEIGHT / image.height
     strip = Image.fromarray(image.pixels).convert("RGB")
     strip = strip.resize((max(1, round(image.width * scale)), _STRIP_HEIGHT), Image.Resampling.BICUBIC)
-    labels_top = _MARGIN + _STRIP_HEIGHT + 6
-    label_height = _CHARACTER_SIZE + _PERCENT_SIZE + 10
-    text_top = labels_top + 2 * label_height + 4
+    labels = _place_labels(reading.alternatives[0].tokens, scale)
+    rows = 1 + max((label.row for label in labels), default=0)
+    text_top = _LABELS_TOP + rows * _LABEL_HEIGHT + 4
     summary = f"{reading.text or '(blank)'}   {reading.confidence:.1%}" + ("   cut short" if reading.truncated else "")
     text_font, small_font = _font(_TEXT_SIZE), _font(_PERCENT_SIZE)
     width = max(strip.width, _LEAST_WIDTH, round(text_font.getlength(summary)), round(small_font.getlength(caption)))
@@ -46,42 +51,58 @@ def draw_reading(image: GreyImage, reading: Reading, caption: str = "") -> Image
     canvas.paste(strip, (_MARGIN, _MARGIN))
     draw = ImageDraw.Draw(canvas)
     draw.rectangle((_MARGIN - 1, _MARGIN - 1, _MARGIN + strip.width, _MARGIN + _STRIP_HEIGHT), outline=_FAINT)
-    _draw_tokens(draw, reading.alternatives[0].tokens, scale, labels_top, label_height)
+    for label in labels:
+        _draw_label(draw, label)
     draw.text((_MARGIN, text_top), summary, fill=_INK, font=text_font)
     draw.text((_MARGIN, text_top + _TEXT_SIZE + 8), caption, fill=_FAINT, font=small_font)
     return canvas
 
 
-def _draw_tokens(
-    draw: ImageDraw.ImageDraw, tokens: tuple[Token, ...], scale: float, labels_top: int, label_height: int
-) -> None:
-    """Draws boxes and labels; a label that would touch its left neighbour goes to a second row."""
-    character_font, percent_font = _font(_CHARACTER_SIZE), _font(_PERCENT_SIZE)
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """Where a character's box and label stand, in pixels of the drawing."""
+
+    text: str
+    confidence: float
+    left: float
+    right: float
+    row: int
+
+
+def _place_labels(tokens: Sequence[Token], scale: float) -> list[_Label]:
+    """Places labels beneath their boxes; one that would touch its left neighbour goes to a second row."""
+    labels = []
     row_ends = [0.0, 0.0]
     for token in tokens:
         if token.span is None:
             continue
         left, right = (_MARGIN + edge * scale for edge in token.span)
         right = max(right, left + 2)
-        colour = _colour(token.confidence)
-        draw.rectangle((left, _MARGIN, right, _MARGIN + _STRIP_HEIGHT - 1), outline=colour, width=2)
-        percent = f"{token.confidence:.0%}"
         shown = "␣" if token.text == " " else token.text
-        width = max(percent_font.getlength(percent), character_font.getlength(shown))
+        width = max(_font(_PERCENT_SIZE).getlength("100%"), _font(_CHARACTER_SIZE).getlength(shown))
         middle = (left + right) / 2
         row = 0 if middle - width / 2 >= row_ends[0] else 1
-        row_ends[row] = middle + width / 2 + 4
-        top = labels_top + row * label_height
-        draw.text((middle, top), shown, fill=_INK, font=character_font, anchor="ma")
-        draw.text((middle, top + _CHARACTER_SIZE + 4), percent, fill=colour, font=percent_font, anchor="ma")
+        row_ends[row] = middle + width / 2 + 2
+        labels.append(_Label(shown, token.confidence, left, right, row))
+    return labels
+
+
+def _draw_label(draw: ImageDraw.ImageDraw, label: _Label) -> None:
+    colour = _colour(label.confidence)
+    draw.rectangle((label.left, _MARGIN, label.right, _MARGIN + _STRIP_HEIGHT - 1), outline=colour, width=2)
+    middle, top = (label.left + label.right) / 2, _LABELS_TOP + label.row * _LABEL_HEIGHT
+    draw.text((middle, top), label.text, fill=_INK, font=_font(_CHARACTER_SIZE), anchor="ma")
+    percent_top = top + _CHARACTER_SIZE + 4
+    draw.text((middle, percent_top), f"{label.confidence:.0%}", fill=colour, font=_font(_PERCENT_SIZE), anchor="ma")
 
 
 def _colour(confidence: float) -> Colour:
-    """Goes from red at 0.5 and below to green at 1, dark enough to read on white."""
+    """Goes from red at 0.5 and below over amber to green at 1, all dark enough to read on white."""
     share = min(max((confidence - 0.5) / 0.5, 0.0), 1.0)
-    return round(200 * (1 - share)), round(140 * share), 40
+    return round(210 * min(1.0, 2 - 2 * share)), round(140 * min(1.0, 2 * share)), 30
 
 
+@cache
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
 

@@ -161,9 +161,9 @@ class _Sources:
 
         yield from find_images(self.paths)
         if self.files_from == STANDARD_STREAM:
-            yield from paths_from_list(sys.stdin)
+            yield from paths_from_list(sys.stdin.buffer)
         elif self.files_from is not None:
-            with open(self.files_from, encoding="utf-8", errors="surrogateescape") as lines:
+            with open(self.files_from, "rb") as lines:
                 yield from paths_from_list(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TextIO
+from typing import BinaryIO
 
 from glyphline.models.errors import GlyphlineError
 
@@ -51,10 +51,10 @@ def check_inputs(paths: Sequence[str]) -> None:
         next(iter(_matches(path)))
 
 
-def paths_from_list(stream: TextIO) -> Iterator[str]:
+def paths_from_list(stream: BinaryIO) -> Iterator[str]:
     """Yields one path a line of `stream`; blank lines are skipped. Paths are neither searched nor matched."""
     for line in stream:
-        path = line.rstrip("\r\n")
+        path = os.fsdecode(line.rstrip(b"\r\n"))  # names of files are bytes, and need not be UTF-8
         if path.strip():
             yield path
 

@@ -1,0 +1,44 @@
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def environment() -> dict[str, str]:
+    """The environment of commands: nothing of the caller's settings, one thread, UTF-8."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GLYPHLINE_")}
+    return kept | {"PYTHONUTF8": "1", "COLUMNS": "120"}
+
+
+@pytest.fixture(scope="session")
+def glyphline(environment: dict[str, str]) -> Command:
+    """Returns a function that runs the command in a process of its own and waits for it."""
+
+    def run(
+        *arguments: str | Path, stdin: bytes | None = None, cwd: Path | None = None, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "glyphline", *map(str, arguments)],
+            input=stdin if stdin is not None else b"",
+            capture_output=True,
+            cwd=cwd,
+            env=environment | variables,
+            check=False,
+        )
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run
+
+
+@pytest.fixture
+def text_file(tmp_path: Path) -> Path:
+    """A file that is called a picture and is none."""
+    path = tmp_path / "text.png"
+    path.write_text("not a picture")
+    return path

@@ -1,0 +1,88 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from glyphline.cli.exit_codes import ExitCode
+from glyphline.models.repository import pretrained_root
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_list(glyphline: Command) -> None:
+    lines = [line.split("\t") for line in glyphline("models").stdout.splitlines()]
+    described = [json.loads(line) for line in glyphline("models", "--json").stdout.splitlines()]
+    assert [(line[0], int(line[1]), line[2]) for line in lines] == [
+        (model["name"], model["version"], model["head"]) for model in described
+    ]
+    assert "digits" in {model["name"] for model in described}
+    assert {model["head"] for model in described} == {"ctc", "attention"}
+    for model in described:
+        assert set("0123456789.,:/-+ ") == set(model["alphabet"])
+        assert model["licence"]
+        assert 0 < model["bytes"] < 50e6
+        assert Path(model["path"], "manifest.json").exists()
+        for evaluation in model["evaluation"]:
+            low, high = evaluation["exact_interval"]
+            assert low <= evaluation["exact"] <= high
+
+
+def test_card(glyphline: Command) -> None:
+    folder = json.loads(glyphline("models", "digits", "--json").stdout)["path"]
+    done = glyphline("models", "digits")
+    assert done.stdout == Path(folder, "model_card.md").read_text(encoding="utf-8")
+
+
+def test_unknown_model_lists_those_there_are(glyphline: Command) -> None:
+    done = glyphline("models", "nonsense")
+    assert done.returncode == ExitCode.MODEL
+    assert "digits" in done.stderr
+
+
+def test_a_repository_of_ones_own(glyphline: Command, tmp_path: Path) -> None:
+    shutil.copytree(pretrained_root() / "digits", tmp_path / "models" / "mine")
+    for arguments, variables in (
+        (["--model-repository", tmp_path / "models"], {}),
+        ([], {"GLYPHLINE_MODEL_REPOSITORY": str(tmp_path / "models")}),
+    ):
+        done = glyphline("models", "--json", *arguments, **variables)
+        assert [json.loads(line)["path"] for line in done.stdout.splitlines()] == [str(tmp_path / "models/mine/1")]
+
+
+def test_a_damaged_bundle_is_named(glyphline: Command, tmp_path: Path) -> None:
+    shutil.copytree(pretrained_root() / "digits", tmp_path / "digits")
+    graph = next(tmp_path.glob("digits/*/*.onnx"))
+    content = bytearray(graph.read_bytes())
+    content[-1] ^= 1
+    graph.write_bytes(content)
+    for command in (["models"], ["recognize", graph], ["transcribe", graph, "-o", "-"]):
+        done = glyphline(*command, "--model-repository", tmp_path)
+        assert done.returncode == ExitCode.MODEL
+        assert graph.name in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("arguments", "shown"), [([], "Licence"), (["digits"], "digits")])
+def test_a_terminal_gets_a_table_or_the_formatted_card(
+    environment: dict[str, str], arguments: list[str], shown: str
+) -> None:
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb", buffering=0) as terminal:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "glyphline", "models", *arguments], stdout=theirs, env=environment
+        )
+        os.close(theirs)
+        text = b""
+        try:
+            while part := terminal.read(4096):
+                text += part
+        except OSError:  # how Linux ends a terminal whose other side is closed
+            pass
+        assert process.wait() == 0
+    assert shown in text.decode()

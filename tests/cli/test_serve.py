@@ -1,0 +1,75 @@
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from glyphline.cli import app, serve
+from glyphline.cli.exit_codes import CommandError, ExitCode
+from glyphline.cli.options import DeviceName
+from glyphline.service.settings import ServerSettings
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def help_text() -> str:
+    """The help with every option on one line."""
+    text = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "120"}).stdout
+    return re.sub(r"\s+", " ", text)
+
+
+@pytest.mark.parametrize("name", ServerSettings.model_fields)
+def test_every_setting_is_an_option_with_its_default(help_text: str, name: str) -> None:
+    option = f"--{name.replace('_', '-')}"
+    assert option in help_text
+    default = ServerSettings.model_fields[name].default
+    shown = help_text.partition(f"{option} ")[2].partition("[default: ")[2].partition("]")[0]
+    number = re.sub(r",|( MiB)", lambda match: " * 1048576" if match[1] else "", shown)
+    if type(default) in (int, float):
+        factors = [float(factor) for factor in number.split(" * ")]
+        assert factors[0] * (factors[1] if len(factors) > 1 else 1) == default
+    elif isinstance(default, str):
+        assert shown == default
+
+
+def test_options_become_settings() -> None:
+    settings = serve._settings(
+        {"port": 0, "device": DeviceName.CUDA, "models": "digits,other:2", "log_format": serve.LogFormat.JSON}
+    )
+    assert settings == ServerSettings(port=0, device="cuda", models=["digits", "other:2"], log_format="json")
+
+
+def test_the_command_line_counts_more_than_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLYPHLINE_PORT", "1234")
+    monkeypatch.setenv("GLYPHLINE_MAX_BATCH", "7")
+    settings = serve._settings({"port": 99})
+    assert (settings.port, settings.max_batch) == (99, 7)
+
+
+def test_mistakes_are_named_where_they_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CommandError, match="--port: .*not 99999"):
+        serve._settings({"port": 99_999})
+    monkeypatch.setenv("GLYPHLINE_MAX_QUEUE", "many")
+    with pytest.raises(CommandError, match="GLYPHLINE_MAX_QUEUE: .*not 'many'"):
+        serve._settings({})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--port", "99999"], ExitCode.USAGE),
+        (["--port", "abc"], ExitCode.USAGE),
+        (["--models", "nonsense"], ExitCode.MODEL),
+        (["--model-repository", "nowhere"], ExitCode.MODEL),
+    ],
+)
+def test_what_cannot_be_served_is_refused(
+    glyphline: Command, tmp_path: Path, arguments: list[str], code: ExitCode
+) -> None:
+    done = glyphline("serve", "--port", "0", "--metrics-port", "0", *arguments, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert arguments[1] in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,245 @@
+import itertools
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glyphline.cli.exit_codes import ExitCode
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, strips: list[tuple[Path, str]]) -> Path:
+    """Good and bad pictures at several depths."""
+    root = tmp_path / "scans"
+    for name, (path, _) in zip(("b.png", "a/1.png", "a/2.png", "c/чек.png", "z.png"), strips, strict=False):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, root / name)
+    (root / "a" / "empty.png").touch()
+    (root / "a" / "text.png").write_text("not a picture")
+    (root / "c" / "cut.png").write_bytes(strips[0][0].read_bytes()[:60])
+    (root / "notes.txt").write_text("left out")
+    return root
+
+
+IN_ORDER = ["a/1.png", "a/2.png", "a/empty.png", "a/text.png", "b.png", "c/cut.png", "c/чек.png", "z.png"]
+BAD = {"a/empty.png": "empty_image", "a/text.png": "undecodable_image", "c/cut.png": "undecodable_image"}
+
+
+def test_a_folder_becomes_rows_in_order(glyphline: Command, folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    done = glyphline("transcribe", "scans", "--output", output, "--workers", "2", cwd=tmp_path)
+    assert done.returncode == ExitCode.IMAGES, done.stderr
+    rows = rows_of(output)
+    assert [row["source"] for row in rows] == [f"scans/{name}" for name in IN_ORDER]
+    for name, row in zip(IN_ORDER, rows, strict=True):
+        assert (row["model"], row["version"]) == ("digits", 1)
+        assert (row["error"] and row["error"]["code"]) == BAD.get(name)
+        assert (row["text"] is None) == (name in BAD)
+    read = glyphline("recognize", *(f"scans/{name}" for name in IN_ORDER if name not in BAD), "--json", cwd=tmp_path)
+    assert [json.loads(line)["text"] for line in read.stdout.splitlines()] == [
+        row["text"] for row in rows if not row["error"]
+    ]
+    assert "5 of 8 images read" in done.stderr
+    assert "2 undecodable_image" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_summary_with_references(glyphline: Command, strips_folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    done = glyphline(
+        "transcribe",
+        strips_folder,
+        "-o",
+        output,
+        "--references",
+        strips_folder / "labels.tsv",
+        "--json",
+        "--workers",
+        "1",
+    )
+    assert done.returncode == ExitCode.OK, done.stderr
+    summary = json.loads(done.stdout)
+    rows = rows_of(output)
+    assert (summary["images"], summary["failed"], summary["output"]) == (len(rows), 0, str(output))
+    assert summary["evaluation"]["images"] == len(rows)
+    assert summary["evaluation"]["exact"] == pytest.approx(
+        sum(row["text"] == row["reference"] for row in rows) / len(rows), abs=1e-6
+    )
+
+
+def test_references_that_fit_no_image_are_said_to(glyphline: Command, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "labels.tsv").write_text("other.png\t1\n")
+    done = glyphline(
+        "transcribe", folder / "b.png", "-o", tmp_path / "o", "--references", tmp_path / "labels.tsv", "--json"
+    )
+    assert "none of the images is listed" in done.stderr
+    assert json.loads(done.stdout)["evaluation"] is None
+
+
+def test_lists_and_standard_output(glyphline: Command, folder: Path, tmp_path: Path) -> None:
+    names = ["scans/b.png", "scans/missing.png", "scans/z.png"]
+    done = glyphline("transcribe", "--files-from", "-", "--output", "-", stdin="\n".join(names).encode(), cwd=tmp_path)
+    assert done.returncode == ExitCode.IMAGES
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["source"] for row in rows] == names
+    assert rows[1]["error"]["code"] == "file_not_found"
+    (tmp_path / "list").write_text("\n".join(names[::2]))
+    done = glyphline("transcribe", names[0], "--files-from", "list", "-o", "-", "-q", cwd=tmp_path)
+    assert [json.loads(line)["source"] for line in done.stdout.splitlines()] == [names[0], *names[::2]]
+    assert done.stderr == ""
+
+
+def test_alternatives_and_tokens(glyphline: Command, folder: Path, tmp_path: Path) -> None:
+    glyphline("transcribe", folder / "b.png", "-o", tmp_path / "o", "--alternatives", "2", "--tokens")
+    (row,) = rows_of(tmp_path / "o")
+    assert row["alternatives"][0]["text"] == row["text"]
+    assert "".join(token["text"] for token in row["tokens"]) == row["text"]
+
+
+def test_an_existing_output_is_kept_unless_told_otherwise(glyphline: Command, folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    output.write_text("old")
+    done = glyphline("transcribe", folder / "b.png", "-o", output)
+    assert done.returncode == ExitCode.USAGE
+    assert "--overwrite" in done.stderr
+    assert output.read_text() == "old"
+    assert glyphline("transcribe", folder / "b.png", "-o", output, "--overwrite").returncode == 0
+    assert len(rows_of(output)) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        ([], ExitCode.USAGE, "no input"),
+        (["missing.png"], ExitCode.USAGE, "missing.png: no such file"),
+        (["scans/*.nothing"], ExitCode.USAGE, "matches nothing"),
+        (["empty"], ExitCode.USAGE, "no input"),
+        (["scans", "--files-from", "missing"], ExitCode.USAGE, "missing: no such file"),
+        (["scans", "--references", "missing.tsv"], ExitCode.USAGE, "missing.tsv"),
+        (["scans", "--model", "nonsense"], ExitCode.MODEL, "nonsense"),
+        (["scans", "--allowed", "€"], ExitCode.USAGE, "€"),
+        (["scans", "--json", "--output", "-"], ExitCode.USAGE, "standard output"),
+        (["scans", "--output", "no/where.jsonl"], ExitCode.USAGE, "does not exist"),
+    ],
+)
+def test_mistakes_are_explained_and_leave_nothing(
+    glyphline: Command, folder: Path, tmp_path: Path, arguments: list[str], code: ExitCode, reason: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    before = sorted(os.listdir(tmp_path))
+    done = glyphline("transcribe", "--output", "out.jsonl", *arguments, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+def test_a_file_without_permission(glyphline: Command, folder: Path, tmp_path: Path) -> None:
+    (folder / "b.png").chmod(0)
+    assert glyphline("transcribe", folder / "b.png", "-o", tmp_path / "o").returncode == ExitCode.IMAGES
+    assert rows_of(tmp_path / "o")[0]["error"]["code"] == "permission_denied"
+
+
+@contextmanager
+def job_in_progress(picture: Path, output: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Starts a job and holds it in the middle: it has written rows and waits for more names.
+
+    The list of names is several times what a pipe holds, so when all of it is written most of it has been taken.
+    """
+    name = f"{picture.parent}/{'./' * 200}{picture.name}\n".encode()
+    with subprocess.Popen(
+        [sys.executable, "-m", "glyphline", "transcribe", "--files-from", "-", "-o", output, "--workers", "1"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdin is not None
+            process.stdin.write(name * (4 * 65_536 // len(name)))
+            process.stdin.flush()
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)]
+)
+def test_a_stopped_job_leaves_no_output(
+    folder: Path, tmp_path: Path, environment: dict[str, str], number: signal.Signals, code: ExitCode
+) -> None:
+    output = tmp_path / "out.jsonl"
+    with job_in_progress(folder / "b.png", output, environment) as process:
+        os.kill(process.pid, number)
+        _, messages = process.communicate()
+    assert process.returncode == code, messages
+    assert b"Traceback" not in messages
+    assert not output.exists()
+    assert len(rows_of(tmp_path / "out.jsonl.partial")) > 0
+
+
+def test_ctrl_c_reaches_the_workers_too_and_is_no_matter(
+    folder: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with job_in_progress(folder / "b.png", tmp_path / "out.jsonl", environment) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        _, messages = process.communicate()
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert b"Traceback" not in messages
+    assert b"stopped" in messages
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes that are not its own, as Linux can")
+def test_a_killed_job_leaves_neither_output_nor_workers(
+    folder: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    output = tmp_path / "out.jsonl"
+    with job_in_progress(folder / "b.png", output, environment) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        handles = [os.pidfd_open(int(child)) for child in children]
+        process.kill()
+        process.communicate()
+    assert not output.exists()
+    assert handles
+    for handle in handles:
+        ended, _, _ = select.select([handle], [], [], 30)
+        os.close(handle)
+        assert ended
+
+
+def test_a_reader_that_goes_away_ends_the_job_quietly(
+    folder: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    names = "\n".join(itertools.repeat(str(folder / "b.png"), 3_000)).encode()
+    (tmp_path / "list").write_bytes(names)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "glyphline", "transcribe", "--files-from", tmp_path / "list", "-o", "-", "-q"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+    with process.stderr:
+        assert b"Traceback" not in process.stderr.read()
+    assert process.wait() != 0
