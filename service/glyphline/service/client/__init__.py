@@ -1,0 +1,36 @@
+"""The client of a Glyphline server: `Client` for plain code, `AsyncClient` for asyncio."""
+
+from glyphline.service.client.aio import AsyncClient
+from glyphline.service.client.errors import (
+    DeadlineExceededError,
+    FieldViolation,
+    InvalidRequestError,
+    NotFoundError,
+    OverloadedError,
+    RecognitionError,
+    UnavailableError,
+)
+from glyphline.service.client.images import ImageInput, encode_image
+from glyphline.service.client.results import Evaluation, Metadata, ModelInfo, Outcome, Result
+from glyphline.service.client.retry import RetryPolicy
+from glyphline.service.client.sync import Client
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "DeadlineExceededError",
+    "Evaluation",
+    "FieldViolation",
+    "ImageInput",
+    "InvalidRequestError",
+    "Metadata",
+    "ModelInfo",
+    "NotFoundError",
+    "Outcome",
+    "OverloadedError",
+    "RecognitionError",
+    "Result",
+    "RetryPolicy",
+    "UnavailableError",
+    "encode_image",
+]

@@ -1,0 +1,356 @@
+"""The client for asyncio; it does what `Client` does, and awaits where that blocks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Sequence
+from types import TracebackType
+from typing import Protocol, Self, TypeVar, cast
+
+import grpc
+from grpc_health.v1 import health_pb2
+
+from glyphline.models.decoding.options import DecodingOptions
+from glyphline.recognition.v1 import recognition_pb2 as api
+from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
+from glyphline.service.client.errors import RecognitionError, UnavailableError, from_call
+from glyphline.service.client.images import ImageInput, encode_image
+from glyphline.service.client.requests import (
+    HEALTH_CHECK,
+    MAX_MESSAGE_BYTES,
+    Priority,
+    batches,
+    channel_options,
+    make_config,
+    make_item,
+    make_items,
+    make_request,
+)
+from glyphline.service.client.results import (
+    Evaluation,
+    ModelInfo,
+    Outcome,
+    Result,
+    read_evaluation,
+    read_model,
+    read_outcome,
+    read_result,
+)
+from glyphline.service.client.retry import RetryPolicy, is_retryable
+
+__all__ = ["AsyncClient"]
+
+Request_contra = TypeVar("Request_contra", contravariant=True)
+Response_co = TypeVar("Response_co", covariant=True)
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+_READY_POLL_SECONDS = 0.05
+
+
+class _Method(Protocol[Request_contra, Response_co]):
+    """A unary call of a stub."""
+
+    def __call__(self, request: Request_contra, /, *, timeout: float | None) -> Awaitable[Response_co]: ...
+
+
+class AsyncClient:
+    """Asks a Glyphline server from asyncio code.
+
+    ```python
+    async with AsyncClient("localhost:50051") as client:
+        print((await client.recognize(Path("strip.png"))).text)
+    ```
+
+    Args:
+        target: Address of the server, `host:port`.
+        timeout: Seconds that a call may take, retries included, unless the call says otherwise.
+        retry: When a failed call is tried again.
+        credentials: TLS credentials; None for a plain connection.
+        max_message_bytes: Largest message; the server has a limit of its own.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        timeout: float = 30.0,
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008  (frozen)
+        credentials: grpc.ChannelCredentials | None = None,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+    ) -> None:
+        options = channel_options(max_message_bytes)
+        if credentials is None:
+            self._channel = grpc.aio.insecure_channel(target, options)
+        else:
+            self._channel = grpc.aio.secure_channel(target, credentials, options)
+        self._timeout = timeout
+        self._retry = retry
+        self._max_message_bytes = max_message_bytes
+        # The class of the stubs is the same for both kinds of channel; only the types tell them apart.
+        self._recognition = cast("rpc.RecognitionServiceAsyncStub", rpc.RecognitionServiceStub(self._channel))
+        self._models = cast("rpc.ModelServiceAsyncStub", rpc.ModelServiceStub(self._channel))
+        self._feedback = cast("rpc.FeedbackServiceAsyncStub", rpc.FeedbackServiceStub(self._channel))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connection; calls in progress fail."""
+        await self._channel.close()
+
+    async def wait_until_ready(self, timeout: float = 30.0) -> None:
+        """Waits until the server can be used.
+
+        Raises:
+            UnavailableError: If it cannot be used in that time.
+        """
+        check = self._channel.unary_unary(
+            HEALTH_CHECK,
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        while (remaining := deadline - loop.time()) > 0:
+            try:
+                answer = await check(health_pb2.HealthCheckRequest(), timeout=remaining, wait_for_ready=True)
+            except grpc.RpcError:
+                pass
+            else:
+                if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                    return
+            await asyncio.sleep(min(_READY_POLL_SECONDS, max(0.0, deadline - loop.time())))
+        raise UnavailableError(grpc.StatusCode.UNAVAILABLE, f"the server is not ready after {timeout:g} s")
+
+    async def recognize(
+        self,
+        image: ImageInput,
+        *,
+        model: str = "",
+        version: int | None = None,
+        options: DecodingOptions | None = None,
+        priority: Priority = "normal",
+        reference: str | None = None,
+        request_id: str = "",
+        timeout: float | None = None,
+    ) -> Result:
+        """Reads one image.
+
+        Args:
+            image: A file's bytes, a path, a Pillow image or an array.
+            model: Name of the model; empty for the server's default.
+            version: Its version; None for the latest.
+            options: How to decode; None for the model's defaults.
+            priority: Which waiting requests go first.
+            reference: The true text, if known; the result then has an evaluation.
+            request_id: A name for the request; empty for one that the server makes.
+            timeout: Seconds; None for the client's own.
+
+        Raises:
+            RecognitionError: If it cannot be read.
+        """
+        config = make_config(model, version, options, priority)
+        content = await asyncio.to_thread(encode_image, image)
+        request = make_request(content, config, reference, request_id)
+        return read_result(await self._call(self._recognition.Recognize, request, timeout))
+
+    async def recognize_many(
+        self,
+        images: Iterable[ImageInput],
+        *,
+        model: str = "",
+        version: int | None = None,
+        options: DecodingOptions | None = None,
+        priority: Priority = "normal",
+        references: Iterable[str | None] | None = None,
+        timeout: float | None = None,
+        batch_size: int = 32,
+        parallel: int = 4,
+    ) -> list[Outcome]:
+        """Reads many images, several calls at a time; none is too many.
+
+        Args:
+            images: As in `recognize`; they are taken as they are needed.
+            model: Name of the model; empty for the server's default.
+            version: Its version; None for the latest.
+            options: How to decode; None for the model's defaults.
+            priority: Which waiting requests go first.
+            references: The true text of each image, None where it is not known.
+            timeout: Seconds for each call; None for the client's own.
+            batch_size: Most images of a call.
+            parallel: Most calls at a time.
+
+        Returns:
+            One result or error per image, in order. Nothing of the server is raised.
+        """
+        config = make_config(model, version, options, priority)
+        outcomes: list[Outcome] = []
+        waiting: deque[asyncio.Task[list[Outcome]]] = deque()
+        gathered = batches(make_items(images, references), max_images=batch_size, max_bytes=self._max_message_bytes)
+        try:
+            while (batch := await asyncio.to_thread(next, gathered, None)) is not None:
+                if len(waiting) >= parallel:
+                    outcomes += await waiting[0]
+                    waiting.popleft()
+                waiting.append(asyncio.create_task(self._read_batch(batch, config, timeout)))
+            for task in waiting:
+                outcomes += await task
+        finally:
+            for task in waiting:
+                task.cancel()
+        return outcomes
+
+    async def stream(
+        self,
+        items: Iterable[tuple[str, ImageInput]] | AsyncIterable[tuple[str, ImageInput]],
+        *,
+        model: str = "",
+        version: int | None = None,
+        options: DecodingOptions | None = None,
+        priority: Priority = "normal",
+        timeout: float | None = None,
+    ) -> AsyncIterator[tuple[str, Outcome]]:
+        """Reads images as they come, and yields each outcome as soon as it is ready, in any order.
+
+        Args:
+            items: Id and image of each; taken as fast as the server reads.
+            model: Name of the model; empty for the server's default.
+            version: Its version; None for the latest.
+            options: How to decode; None for the model's defaults.
+            priority: Which waiting requests go first.
+            timeout: Seconds for the whole stream; None for no limit.
+
+        Yields:
+            Id and outcome of each item.
+
+        Raises:
+            RecognitionError: If the stream as a whole fails. It is not tried again.
+        """
+        config = make_config(model, version, options, priority)
+        failure: list[Exception] = []
+
+        async def requests() -> AsyncIterator[api.StreamingRecognizeRequest]:
+            yield api.StreamingRecognizeRequest(config=config)
+            try:
+                async for item_id, image in _each(items):
+                    content = await asyncio.to_thread(encode_image, image)
+                    yield api.StreamingRecognizeRequest(item=make_item(content, item_id=item_id))
+            except Exception as error:
+                failure.append(error)  # gRPC would tell the caller no more than that the call was cancelled
+                call.cancel()
+
+        call = self._recognition.StreamingRecognize(requests(), timeout=timeout)
+        try:
+            async for response in call:
+                yield response.result.id, read_outcome(response.result)
+        except grpc.RpcError as error:
+            raise from_call(error) from None
+        except asyncio.CancelledError:
+            if failure:
+                raise failure[0] from None
+            raise
+        finally:
+            call.cancel()
+
+    async def list_models(self, *, timeout: float | None = None) -> list[ModelInfo]:
+        """Lists the models of the server, by name and then version.
+
+        Raises:
+            RecognitionError: If the server does not answer.
+        """
+        models: list[ModelInfo] = []
+        token = ""
+        while True:
+            page = await self._call(self._models.ListModels, api.ListModelsRequest(page_token=token), timeout)
+            models += (read_model(model) for model in page.models)
+            token = page.next_page_token
+            if not token:
+                return models
+
+    async def get_model(self, name: str = "", version: int | None = None, *, timeout: float | None = None) -> ModelInfo:
+        """Describes one model.
+
+        Raises:
+            NotFoundError: If there is no such model.
+        """
+        request = api.GetModelRequest(name=name, version="" if version is None else str(version))
+        return read_model((await self._call(self._models.GetModel, request, timeout)).model)
+
+    async def submit_reference(self, request_id: str, reference: str, *, timeout: float | None = None) -> Evaluation:
+        """Tells the server the true text of an earlier image, which it counts in its character error rate.
+
+        Args:
+            request_id: As in the metadata of the result.
+            reference: The true text.
+            timeout: Seconds; None for the client's own.
+
+        Raises:
+            NotFoundError: If the server does not remember the reading.
+            RecognitionError: If the reading has been given another text.
+        """
+        request = api.SubmitReferenceRequest(request_id=request_id, reference_text=reference)
+        response = await self._call(self._feedback.SubmitReference, request, timeout)
+        return read_evaluation(response.evaluation)
+
+    async def _call(self, method: _Method[Request, Response], request: Request, timeout: float | None) -> Response:
+        """Makes a unary call, again and again as far as the policy goes."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (self._timeout if timeout is None else timeout)
+        attempt = 1
+        while True:
+            try:
+                return await method(request, timeout=max(0.0, deadline - loop.time()))
+            except grpc.RpcError as failure:
+                error = from_call(failure)
+            pause = self._retry.pause(error, attempt, deadline - loop.time())
+            if pause is None:
+                raise error
+            await asyncio.sleep(pause)
+            attempt += 1
+
+    async def _read_batch(
+        self, batch: list[api.BatchItem] | RecognitionError, config: api.RecognitionConfig, timeout: float | None
+    ) -> list[Outcome]:
+        """Reads the images of one call, and again those that may succeed later."""
+        if isinstance(batch, RecognitionError):
+            return [batch]
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (self._timeout if timeout is None else timeout)
+        outcomes: list[Outcome] = []
+
+        async def read(items: Sequence[api.BatchItem]) -> list[Outcome]:
+            request = api.BatchRecognizeRequest(items=items, config=config)
+            response = await self._call(self._recognition.BatchRecognize, request, deadline - loop.time())
+            return [read_outcome(result) for result in response.results]
+
+        try:
+            outcomes = await read(batch)
+            attempt = 1
+            while (pause := self._retry.batch_pause(outcomes, attempt, deadline - loop.time())) is not None:
+                await asyncio.sleep(pause)
+                attempt += 1
+                again = [index for index, outcome in enumerate(outcomes) if is_retryable(outcome)]
+                retried = await read([batch[index] for index in again])
+                for index, outcome in zip(again, retried, strict=True):
+                    outcomes[index] = outcome
+        except RecognitionError as error:
+            return [error if is_retryable(outcome) else outcome for outcome in outcomes] or [error] * len(batch)
+        return outcomes
+
+
+async def _each(
+    items: Iterable[tuple[str, ImageInput]] | AsyncIterable[tuple[str, ImageInput]],
+) -> AsyncIterator[tuple[str, ImageInput]]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item

@@ -1,0 +1,332 @@
+"""The client for plain code."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+import grpc
+from grpc_health.v1 import health_pb2
+
+from glyphline.models.decoding.options import DecodingOptions
+from glyphline.recognition.v1 import recognition_pb2 as api
+from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
+from glyphline.service.client.errors import RecognitionError, UnavailableError, from_call
+from glyphline.service.client.images import ImageInput, encode_image
+from glyphline.service.client.requests import (
+    HEALTH_CHECK,
+    MAX_MESSAGE_BYTES,
+    Priority,
+    batches,
+    channel_options,
+    make_config,
+    make_item,
+    make_items,
+    make_request,
+)
+from glyphline.service.client.results import (
+    Evaluation,
+    ModelInfo,
+    Outcome,
+    Result,
+    read_evaluation,
+    read_model,
+    read_outcome,
+    read_result,
+)
+from glyphline.service.client.retry import RetryPolicy, is_retryable
+
+__all__ = ["Client"]
+
+Request_contra = TypeVar("Request_contra", contravariant=True)
+Response_co = TypeVar("Response_co", covariant=True)
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+_READY_POLL_SECONDS = 0.05
+
+
+class _Method(Protocol[Request_contra, Response_co]):
+    """A unary call of a stub."""
+
+    def __call__(self, request: Request_contra, /, *, timeout: float | None) -> Response_co: ...
+
+
+class Client:
+    """Asks a Glyphline server. One client may be used from several threads at once.
+
+    ```python
+    with Client("localhost:50051") as client:
+        print(client.recognize(Path("strip.png")).text)
+    ```
+
+    Args:
+        target: Address of the server, `host:port`.
+        timeout: Seconds that a call may take, retries included, unless the call says otherwise.
+        retry: When a failed call is tried again.
+        credentials: TLS credentials; None for a plain connection.
+        max_message_bytes: Largest message; the server has a limit of its own.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        timeout: float = 30.0,
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008  (frozen)
+        credentials: grpc.ChannelCredentials | None = None,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+    ) -> None:
+        options = channel_options(max_message_bytes)
+        if credentials is None:
+            self._channel = grpc.insecure_channel(target, options)
+        else:
+            self._channel = grpc.secure_channel(target, credentials, options)
+        self._timeout = timeout
+        self._retry = retry
+        self._max_message_bytes = max_message_bytes
+        self._recognition = rpc.RecognitionServiceStub(self._channel)
+        self._models = rpc.ModelServiceStub(self._channel)
+        self._feedback = rpc.FeedbackServiceStub(self._channel)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection; calls in progress fail."""
+        self._channel.close()
+
+    def wait_until_ready(self, timeout: float = 30.0) -> None:
+        """Waits until the server can be used.
+
+        Raises:
+            UnavailableError: If it cannot be used in that time.
+        """
+        check = self._channel.unary_unary(
+            HEALTH_CHECK,
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        deadline = time.monotonic() + timeout
+        while (remaining := deadline - time.monotonic()) > 0:
+            try:
+                answer = check(health_pb2.HealthCheckRequest(), timeout=remaining, wait_for_ready=True)
+            except grpc.RpcError:
+                pass
+            else:
+                if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                    return
+            time.sleep(min(_READY_POLL_SECONDS, max(0.0, deadline - time.monotonic())))
+        raise UnavailableError(grpc.StatusCode.UNAVAILABLE, f"the server is not ready after {timeout:g} s")
+
+    def recognize(
+        self,
+        image: ImageInput,
+        *,
+        model: str = "",
+        version: int | None = None,
+        options: DecodingOptions | None = None,
+        priority: Priority = "normal",
+        reference: str | None = None,
+        request_id: str = "",
+        timeout: float | None = None,
+    ) -> Result:
+        """Reads one image.
+
+        Args:
+            image: A file's bytes, a path, a Pillow image or an array.
+            model: Name of the model; empty for the server's default.
+            version: Its version; None for the latest.
+            options: How to decode; None for the model's defaults.
+            priority: Which waiting requests go first.
+            reference: The true text, if known; the result then has an evaluation.
+            request_id: A name for the request; empty for one that the server makes.
+            timeout: Seconds; None for the client's own.
+
+        Raises:
+            RecognitionError: If it cannot be read.
+        """
+        config = make_config(model, version, options, priority)
+        request = make_request(encode_image(image), config, reference, request_id)
+        return read_result(self._call(self._recognition.Recognize, request, timeout))
+
+    def recognize_many(
+        self,
+        images: Iterable[ImageInput],
+        *,
+        model: str = "",
+        version: int | None = None,
+        options: DecodingOptions | None = None,
+        priority: Priority = "normal",
+        references: Iterable[str | None] | None = None,
+        timeout: float | None = None,
+        batch_size: int = 32,
+        parallel: int = 4,
+    ) -> list[Outcome]:
+        """Reads many images, several calls at a time; none is too many.
+
+        Args:
+            images: As in `recognize`; they are taken as they are needed.
+            model: Name of the model; empty for the server's default.
+            version: Its version; None for the latest.
+            options: How to decode; None for the model's defaults.
+            priority: Which waiting requests go first.
+            references: The true text of each image, None where it is not known.
+            timeout: Seconds for each call; None for the client's own.
+            batch_size: Most images of a call.
+            parallel: Most calls at a time.
+
+        Returns:
+            One result or error per image, in order. Nothing of the server is raised.
+        """
+        config = make_config(model, version, options, priority)
+        outcomes: list[Outcome] = []
+        waiting: deque[Future[list[Outcome]]] = deque()
+        items = make_items(images, references)
+        with ThreadPoolExecutor(parallel, thread_name_prefix="glyphline-client") as pool:
+            for batch in batches(items, max_images=batch_size, max_bytes=self._max_message_bytes):
+                if len(waiting) >= 2 * parallel:
+                    outcomes += waiting.popleft().result()
+                waiting.append(pool.submit(self._read_batch, batch, config, timeout))
+            for future in waiting:
+                outcomes += future.result()
+        return outcomes
+
+    def stream(
+        self,
+        items: Iterable[tuple[str, ImageInput]],
+        *,
+        model: str = "",
+        version: int | None = None,
+        options: DecodingOptions | None = None,
+        priority: Priority = "normal",
+        timeout: float | None = None,
+    ) -> Iterator[tuple[str, Outcome]]:
+        """Reads images as they come, and yields each outcome as soon as it is ready, in any order.
+
+        Args:
+            items: Id and image of each; taken as fast as the server reads.
+            model: Name of the model; empty for the server's default.
+            version: Its version; None for the latest.
+            options: How to decode; None for the model's defaults.
+            priority: Which waiting requests go first.
+            timeout: Seconds for the whole stream; None for no limit.
+
+        Yields:
+            Id and outcome of each item.
+
+        Raises:
+            RecognitionError: If the stream as a whole fails. It is not tried again.
+        """
+        config = make_config(model, version, options, priority)
+        failure: list[Exception] = []
+
+        def requests() -> Iterator[api.StreamingRecognizeRequest]:
+            yield api.StreamingRecognizeRequest(config=config)
+            try:
+                for item_id, image in items:
+                    yield api.StreamingRecognizeRequest(item=make_item(encode_image(image), item_id=item_id))
+            except Exception as error:
+                failure.append(error)  # gRPC would tell the caller no more than that the call was cancelled
+                call.cancel()
+
+        call = self._recognition.StreamingRecognize(requests(), timeout=timeout)
+        try:
+            for response in call:
+                yield response.result.id, read_outcome(response.result)
+        except grpc.RpcError as error:
+            if failure:
+                raise failure[0] from None
+            raise from_call(error) from None
+        finally:
+            call.cancel()
+
+    def list_models(self, *, timeout: float | None = None) -> list[ModelInfo]:
+        """Lists the models of the server, by name and then version.
+
+        Raises:
+            RecognitionError: If the server does not answer.
+        """
+        models: list[ModelInfo] = []
+        token = ""
+        while True:
+            page = self._call(self._models.ListModels, api.ListModelsRequest(page_token=token), timeout)
+            models += (read_model(model) for model in page.models)
+            token = page.next_page_token
+            if not token:
+                return models
+
+    def get_model(self, name: str = "", version: int | None = None, *, timeout: float | None = None) -> ModelInfo:
+        """Describes one model.
+
+        Raises:
+            NotFoundError: If there is no such model.
+        """
+        request = api.GetModelRequest(name=name, version="" if version is None else str(version))
+        return read_model(self._call(self._models.GetModel, request, timeout).model)
+
+    def submit_reference(self, request_id: str, reference: str, *, timeout: float | None = None) -> Evaluation:
+        """Tells the server the true text of an earlier image, which it counts in its character error rate.
+
+        Args:
+            request_id: As in the metadata of the result.
+            reference: The true text.
+            timeout: Seconds; None for the client's own.
+
+        Raises:
+            NotFoundError: If the server does not remember the reading.
+            RecognitionError: If the reading has been given another text.
+        """
+        request = api.SubmitReferenceRequest(request_id=request_id, reference_text=reference)
+        return read_evaluation(self._call(self._feedback.SubmitReference, request, timeout).evaluation)
+
+    def _call(self, method: _Method[Request, Response], request: Request, timeout: float | None) -> Response:
+        """Makes a unary call, again and again as far as the policy goes."""
+        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        attempt = 1
+        while True:
+            try:
+                return method(request, timeout=max(0.0, deadline - time.monotonic()))
+            except grpc.RpcError as failure:
+                error = from_call(failure)
+            pause = self._retry.pause(error, attempt, deadline - time.monotonic())
+            if pause is None:
+                raise error
+            time.sleep(pause)
+            attempt += 1
+
+    def _read_batch(
+        self, batch: list[api.BatchItem] | RecognitionError, config: api.RecognitionConfig, timeout: float | None
+    ) -> list[Outcome]:
+        """Reads the images of one call, and again those that may succeed later."""
+        if isinstance(batch, RecognitionError):
+            return [batch]
+        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        outcomes: list[Outcome] = []
+
+        def read(items: Sequence[api.BatchItem]) -> list[Outcome]:
+            request = api.BatchRecognizeRequest(items=items, config=config)
+            response = self._call(self._recognition.BatchRecognize, request, deadline - time.monotonic())
+            return [read_outcome(result) for result in response.results]
+
+        try:
+            outcomes = read(batch)
+            attempt = 1
+            while (pause := self._retry.batch_pause(outcomes, attempt, deadline - time.monotonic())) is not None:
+                time.sleep(pause)
+                attempt += 1
+                again = [index for index, outcome in enumerate(outcomes) if is_retryable(outcome)]
+                for index, outcome in zip(again, read([batch[index] for index in again]), strict=True):
+                    outcomes[index] = outcome
+        except RecognitionError as error:
+            return [error if is_retryable(outcome) else outcome for outcome in outcomes] or [error] * len(batch)
+        return outcomes
