@@ -139,8 +139,9 @@ def test_an_existing_output_is_kept_unless_told_otherwise(glyphline: Command, fo
     ],
 )
 def test_mistakes_are_explained_and_leave_nothing(
-    glyphline: Command, folder: Path, tmp_path: Path, arguments: list[str], code: ExitCode, reason: str
+    glyphline: Command, folder: Path, *, arguments: list[str], code: ExitCode, reason: str
 ) -> None:
+    tmp_path = folder.parent
     (tmp_path / "empty").mkdir()
     before = sorted(os.listdir(tmp_path))
     done = glyphline("transcribe", "--output", "out.jsonl", *arguments, cwd=tmp_path)

@@ -12,8 +12,8 @@ from glyphline.cli.training_room import training_room
 
 EXAMPLES = """\b
 Examples:
-  glyphline train training/configs/digits.toml --data-root data/ --output runs/digits
-  glyphline train training/configs/digits.toml --data-root data/ --output runs/digits --fresh
+  glyphline train training/glyphline/training/configs/digits.toml --data-root data/ --output runs/digits
+  glyphline train my.toml --data-root data/ --output runs/mine --fresh
   glyphline export runs/digits --output models/ --name digits --version 2
 """
 
@@ -34,7 +34,7 @@ def train(
     """Trains a recogniser. Stop it with Ctrl-C and start it again: it goes on where it was."""
     run = Path("runs", config.stem) if output is None else output
     if not config.is_file():
-        raise CommandError(f"{config}: no such file; training/configs holds those of the models that are shipped")
+        raise CommandError(f"{config}: no such file; digits.toml in glyphline/training/configs is one to start from")
     with training_room():
         from glyphline.training import loop  # noqa: PLC0415
 

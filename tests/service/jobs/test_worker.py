@@ -1,6 +1,5 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -8,7 +7,7 @@ from glyphline.models.bundle import load_bundle
 from glyphline.models.decoding import DecodingOptions, Reading
 from glyphline.models.errors import BundleError, ImageError, OptionsError
 from glyphline.models.image import GreyImage, ImageLimits
-from glyphline.models.recognizer import Recognizer
+from glyphline.models.recognizer import Recognizer, StageTimings
 from glyphline.service.jobs import worker
 from glyphline.service.jobs.rows import RowError
 from glyphline.service.jobs.worker import WorkerSettings
@@ -63,11 +62,17 @@ class Failing(Recognizer):
     poison = b""
 
     def recognize(
-        self, images: Sequence[bytes | GreyImage], *arguments: Any, **options: Any
+        self,
+        images: Sequence[bytes | GreyImage],
+        options: DecodingOptions = DecodingOptions(),  # noqa: B008  (frozen)
+        *,
+        limits: ImageLimits = ImageLimits(),  # noqa: B008  (frozen)
+        max_batch: int = 32,
+        timings: StageTimings | None = None,
     ) -> list[Reading | ImageError]:
         if self.poison in images:
             raise MemoryError("no more")
-        return super().recognize(images, *arguments, **options)
+        return super().recognize(images, options, limits=limits, max_batch=max_batch, timings=timings)
 
 
 def test_an_unforeseen_error_fails_only_its_image(
