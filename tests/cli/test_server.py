@@ -1,0 +1,127 @@
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from glyphline.cli.exit_codes import ExitCode
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def server(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[re.Match[str]]:
+    """A server that `glyphline serve` started; it must end with 0 when told to. Yields the line that says it is ready."""
+    log = tmp_path_factory.mktemp("serve") / "log"
+    with log.open("wb") as messages:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "glyphline", "serve", "--port", "0", "--metrics-port", "0", "--workers", "1"],
+            stdout=subprocess.PIPE,
+            stderr=messages,
+            env=environment | {"GLYPHLINE_DRAIN_SECONDS": "0"},
+            text=True,
+        )
+    with process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            match = re.fullmatch(r"serving (.+) at (127\.0\.0\.1:\d+); metrics at (http://\S+)\n", line)
+            assert match, f"{line!r} {log.read_text()}"
+            yield match
+            process.send_signal(signal.SIGTERM)
+            rest, _ = process.communicate()
+            assert process.returncode == ExitCode.OK, log.read_text()
+            assert rest == ""
+        finally:
+            process.kill()
+
+
+def test_the_ready_line_tells_what_where_and_the_metrics(server: re.Match[str]) -> None:
+    assert "digits:1" in server[1]
+    with urllib.request.urlopen(server[3]) as answer:
+        assert b"glyphline_model_ready" in answer.read()
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--alternatives", "3", "--tokens"], ["--decoder", "greedy"], ["--allowed", "01"]]
+)
+def test_a_server_reads_as_this_process_does(
+    glyphline: Command, server: re.Match[str], strips: list[tuple[Path, str]], options: list[str]
+) -> None:
+    paths = [path for path, _ in strips]
+    here = glyphline("recognize", *paths, "--json", *options)
+    there = glyphline("recognize", *paths, "--json", *options, "--server", server[2])
+    assert there.returncode == 0, there.stderr
+    for ours, theirs in zip(here.stdout.splitlines(), there.stdout.splitlines(), strict=True):
+        expected, found = json.loads(ours), json.loads(theirs)
+        assert found["text"] == expected["text"]
+        assert found["confidence"] == pytest.approx(expected["confidence"], abs=1e-4)
+        assert found.keys() == expected.keys()
+        assert (found["model"], found["version"]) == (expected["model"], expected["version"])
+
+
+def test_bad_pictures_have_the_same_codes(
+    glyphline: Command, server: re.Match[str], strips: list[tuple[Path, str]], tmp_path: Path
+) -> None:
+    for name, content in (("empty", b""), ("text", b"no picture"), ("cut", strips[0][0].read_bytes()[:60])):
+        (tmp_path / name).write_bytes(content)
+    names = ["empty", str(strips[0][0]), "text", "missing", "cut"]
+    here, there = (
+        glyphline("recognize", *names, "--json", *where, cwd=tmp_path) for where in ([], ["--server", server[2]])
+    )
+    assert here.returncode == there.returncode == ExitCode.IMAGES
+    codes = [
+        [row["error"] and row["error"]["code"] for row in map(json.loads, done.stdout.splitlines())]
+        for done in (here, there)
+    ]
+    assert codes[0] == codes[1] == ["empty_image", None, "undecodable_image", "file_not_found", "undecodable_image"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "reason"),
+    [
+        (["--model", "nonsense"], ExitCode.MODEL, "nonsense"),
+        (["--model-version", "99"], ExitCode.MODEL, "99"),
+        (["--allowed", "€"], ExitCode.USAGE, "€"),
+    ],
+)
+def test_refusals_are_explained(
+    glyphline: Command,
+    server: re.Match[str],
+    strips: list[tuple[Path, str]],
+    options: list[str],
+    *,
+    code: int,
+    reason: str,
+) -> None:
+    done = glyphline("recognize", strips[0][0], "--server", server[2], *options)
+    assert done.returncode == code, done.stderr
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_show_works_with_a_server(
+    glyphline: Command, server: re.Match[str], strips: list[tuple[Path, str]], tmp_path: Path
+) -> None:
+    done = glyphline("recognize", strips[0][0], "--server", server[2], "--show-output", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / f"{strips[0][0].stem}.reading.png").exists()
+
+
+def test_a_port_that_is_taken(glyphline: Command, server: re.Match[str]) -> None:
+    done = glyphline("serve", "--port", server[2].rpartition(":")[2], "--metrics-port", "-1", "--workers", "1")
+    assert done.returncode == ExitCode.SERVER
+    assert "is the port taken?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_server_that_is_not_there(glyphline: Command, strips: list[tuple[Path, str]]) -> None:
+    done = glyphline("recognize", strips[0][0], "--server", "127.0.0.1:1", "--timeout", "5")
+    assert done.returncode == ExitCode.SERVER
+    assert "127.0.0.1:1" in done.stderr
+    assert "Traceback" not in done.stderr
