@@ -1,0 +1,34 @@
+"""Curves of a run: losses and error rates against the strips seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+
+def draw_curves(rows: list[dict[str, float]], path: Path) -> None:
+    """Draws the curves of a run.
+
+    Args:
+        rows: Rows of its metrics log.
+        path: PNG file to write.
+    """
+    figure = Figure(figsize=(12, 4.5), layout="constrained")
+    losses, errors = figure.subplots(1, 2)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for name in names:
+        known = [row for row in rows if name in row]
+        strips = [row["strips"] / 1000 for row in known]
+        if name.startswith("train_"):
+            losses.plot(strips, [row[name] for row in known], marker=".", label=name.removeprefix("train_"))
+        elif name.endswith("_exact"):
+            errors.plot(strips, [100 * (1 - row[name]) for row in known], marker=".", label=name.removesuffix("_exact"))
+    losses.set(title="Training loss", xlabel="thousand strips seen", ylabel="loss per symbol", yscale="log")
+    errors.set(title="Validation, each head reading alone", xlabel="thousand strips seen", ylabel="strips not exact, %")
+    errors.set_yscale("symlog", linthresh=1)
+    for axes in (losses, errors):
+        axes.grid(alpha=0.3)
+        if axes.lines:
+            axes.legend(fontsize=7)
+    figure.savefig(path, dpi=100)

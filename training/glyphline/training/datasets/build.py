@@ -1,0 +1,126 @@
+"""From configuration to data: the one place where kinds of sources and sets are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from glyphline.training.augment import Wear
+from glyphline.training.config import (
+    BlankConfig,
+    CharactersConfig,
+    ComposedConfig,
+    DrawnSetConfig,
+    EvaluationSet,
+    FolderSetConfig,
+    ReadingsConfig,
+    RealConfig,
+    RenderedConfig,
+    Source,
+    StripSetConfig,
+)
+from glyphline.training.datasets.characters import CharacterSet, read_folder, read_mnist, read_npz
+from glyphline.training.datasets.compose import ComposedReadings, ComposedStrips, join
+from glyphline.training.datasets.labels import read_labels
+from glyphline.training.datasets.real import BlankStrips, RealStrips, read_strips
+from glyphline.training.datasets.rendered import RenderedStrips, find_fonts
+from glyphline.training.datasets.samples import Sample, SampleSource, ink_box
+
+
+def read_characters(config: CharactersConfig, root: Path) -> CharacterSet:
+    """Reads single characters, without or with only the held-out fold of writers."""
+    folder = root / config.path
+    if config.reader == "mnist":
+        characters = read_mnist(folder, config.part)
+    elif config.reader == "npz":
+        characters = read_npz(folder)
+    else:
+        characters = read_folder(folder, config.without)
+    if config.folds:
+        characters = characters.where((characters.writers % config.folds == config.fold) == config.held_out)
+    return characters
+
+
+def build_source(config: Source, root: Path) -> SampleSource:
+    """Builds one source of training strips.
+
+    Args:
+        config: Its configuration.
+        root: Folder below which its paths lie.
+
+    Raises:
+        DataError: If its data are missing or unreadable.
+    """
+    if isinstance(config, ComposedConfig):
+        characters = read_characters(config.characters, root)
+        return ComposedStrips(characters, config.longest, config.marks, wear=config.wear.apply(Wear()))
+    if isinstance(config, ReadingsConfig):
+        return ComposedReadings(read_characters(config.characters, root), config.longest, config.wear.apply(Wear()))
+    if isinstance(config, RenderedConfig):
+        fonts = tuple(find_fonts(root / config.fonts))
+        wear = config.wear.apply(Wear(slant=0.25, elastic=0.012))
+        return RenderedStrips(fonts, config.longest, config.marks, config.cells, wear)
+    if isinstance(config, RealConfig):
+        samples = read_strips(root / config.path, only=config.only, without=config.without)
+        return RealStrips(samples, config.wear.apply(Wear()))
+    assert isinstance(config, BlankConfig)
+    return BlankStrips(config.wear.apply(Wear(lines=0.6)))
+
+
+def draw_set_strip(characters: CharacterSet, length: int, random: np.random.Generator) -> Sample:
+    """Composes one plain strip for evaluation: no slant, no blur, no lines; touching to wide apart, either polarity."""
+    pieces, text = [], ""
+    for _ in range(length):
+        index = int(random.integers(len(characters.images)))
+        ink = characters.images[index]
+        left, right = ink_box(ink)[2:]
+        pieces.append(ink[:, left:right])
+        text += characters.labels[index]
+    gaps = random.integers(0, 4, length) + int(random.integers(0, 10))
+    strip = join(pieces, gaps.astype(np.int64), random.integers(-2, 3, length).astype(np.int64))
+    margins = random.integers(2, 12, 4)
+    strip = np.pad(strip, ((margins[0], margins[1]), (margins[2], margins[3])))
+    scale = random.uniform(1.0, 2.0)
+    size = (max(1, round(strip.shape[1] * scale)), max(1, round(strip.shape[0] * scale)))
+    strip = np.asarray(Image.fromarray(strip).resize(size, Image.Resampling.BILINEAR))
+    noisy = strip + random.normal(0, random.uniform(0, 8), strip.shape)
+    pixels = np.clip(noisy, 0, 255).astype(np.uint8)
+    return Sample(pixels if random.random() < 0.5 else 255 - pixels, text, characters.name)
+
+
+def build_set(config: EvaluationSet, root: Path) -> list[Sample]:
+    """Builds one evaluation set; the same configuration and data give the same set.
+
+    Args:
+        config: Its configuration.
+        root: Folder below which its paths lie.
+
+    Returns:
+        Its samples; where the set compares digits alone, the texts of the given label file are left as they are.
+
+    Raises:
+        DataError: If its data are missing or unreadable.
+    """
+    if isinstance(config, FolderSetConfig):
+        limit = config.limit or None
+        folder = root / config.path
+        return read_strips(folder, only=config.only, without=config.without, labels=config.labels, limit=limit)
+    random = np.random.default_rng(config.seed)
+    if isinstance(config, StripSetConfig):
+        characters = read_characters(config.characters, root)
+        lengths = random.integers(config.shortest, config.longest + 1, config.count)
+        samples = [draw_set_strip(characters, int(length), random) for length in lengths]
+    else:
+        assert isinstance(config, DrawnSetConfig)
+        source = build_source(config.source, root)
+        samples = [source.draw(random) for _ in range(config.count)]
+    return [Sample(s.pixels, s.text, f"{s.source} {number}") for number, s in enumerate(samples, 1)]
+
+
+def check_source_labels(config: Source, root: Path) -> list[tuple[int, str]]:
+    """Returns the labels of a source's real strips with their line numbers, to check them against an alphabet."""
+    if not isinstance(config, RealConfig):
+        return []
+    return [(number, text) for number, (_, text) in enumerate(read_labels(root / config.path / "labels.tsv"), 1)]

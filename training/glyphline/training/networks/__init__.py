@@ -1,0 +1,1 @@
+"""Networks from pixels to symbols, in torch: a convolutional-recurrent encoder and two heads, CTC and attention."""
