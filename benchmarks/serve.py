@@ -40,6 +40,7 @@ from strips import STRIPS, load_strips
 
 from glyphline.models.decoding import DecodingOptions, Reading
 from glyphline.models.recognizer import Recognizer, load_recognizer
+from glyphline.models.repository import ModelRepository, pretrained_root
 from glyphline.recognition.v1 import recognition_pb2 as messages
 
 PERCENTILES = (50, 95, 99)
@@ -172,7 +173,10 @@ def measure_closed(arguments: argparse.Namespace, recognizer: Recognizer, task: 
                         f"round {number}, {concurrency} callers: {by_us.images_per_second:.0f} images/s served, "
                         f"{by_them.images_per_second:.0f} bare"
                     )
-    return [summarise(f"{concurrency} callers", served[concurrency], bare[concurrency]) for concurrency in served]
+    return [
+        summarise("1 caller" if concurrency == 1 else f"{concurrency} callers", served[concurrency], bare[concurrency])
+        for concurrency in served
+    ]
 
 
 def measure_open(arguments: argparse.Namespace, task: Task, server: Server) -> list[Figures]:
@@ -229,7 +233,8 @@ def show(figures: list[Figures], title: str) -> None:
 def parse() -> argparse.Namespace:
     """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="digits", help="name of a shipped model (default: digits)")
+    parser.add_argument("--model", default="digits", help="name of a model (default: digits)")
+    parser.add_argument("--model-repository", type=Path, help="folder of models (default: the shipped ones)")
     parser.add_argument("--data", type=Path, default=STRIPS, help="folder of images (default: tests/data/strips)")
     parser.add_argument("--images", type=int, default=256, help="images sent round and round (default: 256)")
     parser.add_argument("--workers", type=int, default=available_cores(), help="worker processes (default: the cores)")
@@ -248,12 +253,13 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     """Starts the server, measures, prints; exits with 1 if a call failed or an answer differed."""
     arguments = parse()
-    recognizer = load_recognizer(arguments.model, threads=1)
+    root: Path = arguments.model_repository or pretrained_root()
+    recognizer = load_recognizer(ModelRepository([root]).resolve(arguments.model, None), threads=1)
     contents = load_strips(arguments.data, arguments.images, recognizer.bundle.manifest.image)
     options = DecodingOptions(decoder=arguments.decoder, beam_width=arguments.beam_width)
     expected = read_here(recognizer, contents, options)
     config = request_config(arguments, recognizer).SerializeToString()
-    with serving(arguments.workers) as server:
+    with serving(arguments.workers, ["--model-repository", str(root)]) as server:
         task = Task(server.target, contents, expected, config)
         if arguments.rate:
             figures = measure_open(arguments, task, server)

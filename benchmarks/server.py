@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from glyphline.service.client import Client, RecognitionError
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -46,9 +45,10 @@ class Server:
 @contextmanager
 def serving(workers: int, arguments: Sequence[str] = ()) -> Iterator[Server]:
     """Starts `glyphline serve` on free ports, waits until it is ready, and stops it with SIGTERM at the end."""
-    port, metrics_port = _free_ports()
+    port = _free_port()
     command = [sys.executable, "-m", "glyphline", "serve", "--host", "127.0.0.1", "--port", str(port)]
-    command += ["--metrics-port", str(metrics_port), "--workers", str(workers), *arguments]
+    command += ["--metrics-port", "0", "--workers", str(workers), *arguments]
+    command += ["--drain-seconds", "0"]  # nobody else calls this server
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
@@ -69,27 +69,23 @@ def serving(workers: int, arguments: Sequence[str] = ()) -> Iterator[Server]:
 
 
 def _wait_until_ready(server: Server) -> None:
-    """Asks for the server's health until it says SERVING."""
+    """Waits until the server says that it can be used, or has ended."""
     last = time.monotonic() + READY_SECONDS
-    with grpc.insecure_channel(server.target) as channel:
-        stub = health_pb2_grpc.HealthStub(channel)
+    with Client(server.target) as client:
         while server.process.poll() is None and time.monotonic() < last:
             try:
-                answer = stub.Check(health_pb2.HealthCheckRequest(), wait_for_ready=True, timeout=1)
-            except grpc.RpcError:
+                client.wait_until_ready(timeout=1)
+            except RecognitionError:
                 continue
-            if answer.status == health_pb2.HealthCheckResponse.SERVING:
-                return
-            time.sleep(0.05)
+            return
     raise TimeoutError(f"the server did not become ready (exit code {server.process.poll()})")
 
 
-def _free_ports() -> tuple[int, int]:
-    """Returns two ports that nothing listens on."""
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1]), int(other.getsockname()[1])
+def _free_port() -> int:
+    """Returns a port that nothing listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def _family(root: int) -> list[int]:

@@ -1,0 +1,73 @@
+"""The benchmarks run to their end and report every figure; what the figures are is no matter of a test."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("onnxruntime", reason="needs the cpu extra")
+
+
+def run(root: Path, script: str, *arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, f"benchmarks/{script}", *arguments, "--json"],
+        cwd=root,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def test_the_recogniser_is_measured_for_every_batch_and_decoder(repository_root: Path) -> None:
+    report = run(repository_root, "recognize.py", "--images", "6", "--rounds", "2", "--batch", "1", "4")
+    assert report["machine"]["onnxruntime"]
+    assert report["model"]["name"] == "digits"
+    assert [(row["batch"], row["decoder"]) for row in report["figures"]] == [
+        (1, "greedy"),
+        (1, "beam"),
+        (4, "greedy"),
+        (4, "beam"),
+    ]
+    for row in report["figures"]:
+        assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"]
+        assert row["images_per_cpu_second"] > 0
+        assert row["bare_images_per_cpu_second"] > 0
+        assert sum(row["shares"].values()) == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_a_server_is_measured_beside_bare_sessions(repository_root: Path) -> None:
+    arguments = ["--images", "8", "--workers", "1", "--concurrency", "1", "4", "--seconds", "0.3", "--rounds", "1"]
+    report = run(repository_root, "serve.py", *arguments)
+    assert [row["load"] for row in report["figures"]] == ["1 caller", "4 callers"]
+    for row in report["figures"]:
+        assert row["calls"] > 0
+        assert row["errors"] == {}
+        assert row["different"] == 0
+        assert row["throughput_ratio"] > 0
+        assert set(row["latency_milliseconds"]) == {"p50", "p95", "p99"}
+
+
+@pytest.mark.slow
+def test_a_server_is_measured_under_random_arrivals(repository_root: Path) -> None:
+    arguments = ["--images", "8", "--workers", "1", "--rate", "20", "--seconds", "0.5", "--rounds", "1"]
+    report = run(repository_root, "serve.py", *arguments, "--decoder", "beam")
+    (row,) = report["figures"]
+    assert row["load"] == "20 images/s"
+    assert row["calls"] == 10
+    assert row["throughput_ratio"] is None
+
+
+def test_an_unreadable_folder_is_said(repository_root: Path, tmp_path: Path) -> None:
+    (tmp_path / "not.png").write_bytes(b"nothing")
+    command = [sys.executable, "benchmarks/recognize.py", "--data", str(tmp_path)]
+    done = subprocess.run(command, cwd=repository_root, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"no readable image in {tmp_path}" in done.stderr
