@@ -7,17 +7,14 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-
-def available_cores() -> int:
-    """Counts the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+from glyphline.models.session import available_threads
 
 
 def describe_machine() -> dict[str, str]:
     """Names the processor, the cores this process may use, the load and the versions that matter."""
     return {
         "processor": _processor(),
-        "cores": str(available_cores()),
+        "cores": str(available_threads()),
         "load": f"{os.getloadavg()[0]:.2f}",
         "python": platform.python_version(),
         **{package: version(package) for package in ("onnxruntime", "numpy", "pillow", "grpcio")},

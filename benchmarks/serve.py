@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 from bare_pool import BarePool, BareWork
 from load import Outcome, Task, closed_loop, open_loop
-from machine import available_cores, describe_machine
+from machine import describe_machine
 from rich.console import Console
 from rich.table import Table
 from server import Server, serving
@@ -41,6 +41,7 @@ from strips import STRIPS, load_strips
 from glyphline.models.decoding import DecodingOptions, Reading
 from glyphline.models.recognizer import Recognizer, load_recognizer
 from glyphline.models.repository import ModelRepository, pretrained_root
+from glyphline.models.session import available_threads
 from glyphline.recognition.v1 import recognition_pb2 as messages
 
 PERCENTILES = (50, 95, 99)
@@ -237,7 +238,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--model-repository", type=Path, help="folder of models (default: the shipped ones)")
     parser.add_argument("--data", type=Path, default=STRIPS, help="folder of images (default: tests/data/strips)")
     parser.add_argument("--images", type=int, default=256, help="images sent round and round (default: 256)")
-    parser.add_argument("--workers", type=int, default=available_cores(), help="worker processes (default: the cores)")
+    parser.add_argument(
+        "--workers", type=int, default=available_threads(), help="worker processes (default: the cores)"
+    )
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 64], help="callers (default: 1 64)")
     parser.add_argument(
         "--rate", type=float, nargs="+", help="images a second, at random moments: an open loop instead"
