@@ -1,0 +1,137 @@
+"""Where bundles lie: folders `<root>/<name>/<version>/`, several models in several versions side by side."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from glyphline.models.bundle import MANIFEST_NAME, Bundle, load_bundle
+from glyphline.models.errors import BundleError, ModelNotFoundError
+
+__all__ = ["DEFAULT_NAME", "ModelRepository", "pretrained_root"]
+
+DEFAULT_NAME = "digits"
+
+
+def pretrained_root() -> Path:
+    """Returns the folder of the bundles that come with the package."""
+    return Path(__file__).parent / "pretrained"
+
+
+class ModelRepository:
+    """Finds bundles by name and version under one or more roots.
+
+    Every call looks at the disk, so that a model put there later is found. Anything else that lies about, and versions
+    still being copied (they get their manifest last), are passed over. Where two roots hold the same version of a
+    model, the earlier root counts.
+    """
+
+    def __init__(self, roots: Sequence[Path | str]) -> None:
+        """Takes the roots; they need not exist yet.
+
+        Args:
+            roots: Folders that hold one folder for each model.
+        """
+        self.roots = tuple(Path(root) for root in roots)
+
+    @property
+    def default_name(self) -> str:
+        """The model meant where none is named: `digits` if there is one, else the first by name.
+
+        Raises:
+            ModelNotFoundError: If there is no model at all.
+        """
+        names = self.names()
+        if not names:
+            raise ModelNotFoundError(f"there are no models under {self._spell_roots()}")
+        return DEFAULT_NAME if DEFAULT_NAME in names else names[0]
+
+    def names(self) -> list[str]:
+        """Returns the names of all models that have a version, sorted."""
+        return sorted(self._scan())
+
+    def versions(self, name: str) -> list[int]:
+        """Returns the versions of a model, rising.
+
+        Args:
+            name: Of the model.
+
+        Raises:
+            ModelNotFoundError: If no model has the name.
+        """
+        return sorted(self._find(name))
+
+    def latest(self, name: str) -> int:
+        """Returns the highest version of a model.
+
+        Args:
+            name: Of the model.
+
+        Raises:
+            ModelNotFoundError: If no model has the name.
+        """
+        return self.versions(name)[-1]
+
+    def resolve(self, name: str | None = None, version: int | None = None) -> Path:
+        """Finds the folder of a bundle.
+
+        Args:
+            name: Of the model; None means the default one.
+            version: Of the model; None means the latest.
+
+        Returns:
+            The folder. Whether its bundle is whole is for `load_bundle` to say.
+
+        Raises:
+            ModelNotFoundError: If there is no such model or version. The message lists those that exist.
+        """
+        if name is None:
+            name = self.default_name
+        versions = self._find(name)
+        if version is None:
+            version = max(versions)
+        if version not in versions:
+            known = ", ".join(map(str, sorted(versions)))
+            raise ModelNotFoundError(f"model {name!r} has no version {version}; it has {known}")
+        return versions[version]
+
+    def load(self, name: str | None = None, version: int | None = None) -> Bundle:
+        """Finds a bundle and verifies it.
+
+        Args:
+            name: Of the model; None means the default one.
+            version: Of the model; None means the latest.
+
+        Returns:
+            The bundle.
+
+        Raises:
+            ModelNotFoundError: If there is no such model or version.
+            BundleError: If it is damaged, or lies in a folder of another name or version than its own.
+        """
+        folder = self.resolve(name, version)
+        bundle = load_bundle(folder)
+        own = f"{bundle.manifest.name}/{bundle.manifest.version}"
+        if own != f"{folder.parent.name}/{folder.name}":
+            raise BundleError(f"{folder / MANIFEST_NAME}: this is {own}, which is not what its folder says")
+        return bundle
+
+    def _find(self, name: str) -> dict[int, Path]:
+        models = self._scan()
+        if name not in models:
+            known = ", ".join(sorted(models)) or "none at all"
+            raise ModelNotFoundError(f"no model {name!r} under {self._spell_roots()}; there is {known}")
+        return models[name]
+
+    def _scan(self) -> dict[str, dict[int, Path]]:
+        """Lists the folder of every version of every model."""
+        models: dict[str, dict[int, Path]] = {}
+        for root in self.roots:
+            for manifest in root.glob(f"*/*/{MANIFEST_NAME}"):
+                folder = manifest.parent
+                name, version = folder.parent.name, folder.name
+                if name.startswith(".") or not (version.isascii() and version.isdigit() and version[0] != "0"):
+                    continue
+                models.setdefault(name, {}).setdefault(int(version), folder)
+        return models
+
+    def _spell_roots(self) -> str:
+        return ", ".join(map(str, self.roots)) or "no folder"

@@ -1,0 +1,186 @@
+"""ONNX Runtime sessions that run where they were told to, on no more threads than there are cores for them.
+
+Two silent faults are made loud here: a session asked for on a GPU that ends up on the CPU, and thread pools sized for
+the host inside a container that owns a fraction of it.
+"""
+
+import importlib.metadata
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+
+from glyphline.models.errors import BundleError, DeviceError
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+__all__ = ["Device", "available_threads", "check_runtime", "open_session", "session_device"]
+
+Device = Literal["cpu", "cuda"]
+
+_PROVIDERS: dict[Device, str] = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+_DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
+_ERRORS_ONLY = 3  # of ONNX Runtime's severities
+
+
+def available_threads(
+    *, cgroup_root: Path = Path("/sys/fs/cgroup"), cgroup_file: Path = Path("/proc/self/cgroup")
+) -> int:
+    """Counts the cores this process may keep busy: by its CPU affinity and by the quota of its control groups.
+
+    Args:
+        cgroup_root: Where the control groups are mounted, of version 1 or 2.
+        cgroup_file: Lists the control groups of this process.
+
+    Returns:
+        At least 1. A quota of two and a half cores gives 2: more threads would only be stopped in turn.
+    """
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # not every system has affinities
+        cores = os.cpu_count() or 1
+    quotas = _quotas(cgroup_root, _groups(cgroup_file))
+    return max(1, int(min([cores, *quotas])))
+
+
+def _groups(cgroup_file: Path) -> dict[str, PurePosixPath]:
+    """Reads the control groups of this process by controller; version 2 has one, under the empty name."""
+    groups = {}
+    try:
+        lines = cgroup_file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, separator, path = rest.partition(":")
+        if separator:
+            for controller in controllers.split(","):
+                groups[controller] = PurePosixPath(path)
+    return groups
+
+
+def _quotas(root: Path, groups: dict[str, PurePosixPath]) -> Iterator[float]:
+    """Yields every CPU quota that binds this process, in cores. A quota of any ancestor group binds, too."""
+    for folder in _with_ancestors(root, groups.get("")):
+        try:
+            quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
+            if quota != "max":
+                yield int(quota) / int(period)
+        except (OSError, ValueError, ZeroDivisionError):
+            pass
+    for mount in ("cpu", "cpu,cpuacct"):
+        for folder in _with_ancestors(root / mount, groups.get("cpu")):
+            try:
+                quota = (folder / "cpu.cfs_quota_us").read_text(encoding="ascii")
+                period = (folder / "cpu.cfs_period_us").read_text(encoding="ascii")
+                if int(quota) > 0:  # -1 is no quota
+                    yield int(quota) / int(period)
+            except (OSError, ValueError, ZeroDivisionError):
+                pass
+
+
+def _with_ancestors(mount: Path, group: PurePosixPath | None) -> Iterator[Path]:
+    """Yields a group's folder and those above it. Inside a container the mount itself is the container's own group."""
+    yield mount
+    parts = [part for part in (group.parts if group else ()) if part not in ("/", "..")]
+    for depth in range(1, len(parts) + 1):
+        yield mount.joinpath(*parts[:depth])
+
+
+@lru_cache(maxsize=1)
+def check_runtime() -> None:
+    """Makes sure that there is one ONNX Runtime, and only one.
+
+    Raises:
+        DeviceError: If it is missing, or if two distributions of it overwrite each other.
+    """
+    found = [name for name in _DISTRIBUTIONS if _is_installed(name)]
+    if len(found) > 1:
+        raise DeviceError(
+            f"{' and '.join(found)} are both installed, but they overwrite each other's files; remove both with "
+            f"'pip uninstall {' '.join(found)}' and install glyphline[cpu] or glyphline[gpu]"
+        )
+    try:
+        import onnxruntime  # noqa: F401, PLC0415  (optional)
+    except ImportError as error:
+        raise DeviceError(
+            f"ONNX Runtime cannot be imported ({error}); pip install 'glyphline[cpu]', or 'glyphline[gpu]' for CUDA"
+        ) from error
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def open_session(
+    path: Path, device: Device = "cpu", threads: int = 1, *, allow_cpu_fallback: bool = False
+) -> "onnxruntime.InferenceSession":
+    """Opens a graph for inference.
+
+    Args:
+        path: The ONNX file.
+        device: Where it has to run.
+        threads: Threads a single run may use.
+        allow_cpu_fallback: Whether a graph meant for a GPU may run on the CPU if there is no GPU to be had.
+
+    Returns:
+        The session. It may be run from several threads at once.
+
+    Raises:
+        DeviceError: If ONNX Runtime is missing, or the session would not run on the device.
+        BundleError: If the file holds no graph that ONNX Runtime can open.
+    """
+    check_runtime()
+    import onnxruntime  # noqa: PLC0415  (optional)
+
+    if device not in _PROVIDERS:
+        raise DeviceError(f"unknown device {device!r}; there is {', '.join(_PROVIDERS)}")
+    provider = _PROVIDERS[device]
+    fallback = allow_cpu_fallback and device != "cpu"
+    available = onnxruntime.get_available_providers()
+    if provider not in available:
+        if not fallback:
+            raise DeviceError(_explain_missing(device, f"this ONNX Runtime offers {', '.join(available)}"))
+        provider = _PROVIDERS["cpu"]
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _ERRORS_ONLY
+    # A thread that spins while it waits takes the core from whatever else could use it.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+    # With `enable_fallback`, a GPU that cannot be initialised is replaced by the CPU with no more than a printed line.
+    # ONNX Runtime's own `session.disable_cpu_ep_fallback` is of no use: it refuses every graph with dynamic shapes,
+    # because ONNX Runtime always computes shapes on the CPU.
+    try:
+        session = onnxruntime.InferenceSession(
+            path, options, providers=_preferences(provider), enable_fallback=int(fallback)
+        )
+    except Exception as error:
+        if provider != _PROVIDERS["cpu"]:
+            raise DeviceError(_explain_missing(device, str(error))) from error
+        raise BundleError(f"{path}: ONNX Runtime cannot open this graph: {error}") from error
+    used = session.get_providers()[0]
+    if used != provider and not fallback:
+        raise DeviceError(_explain_missing(device, f"the session came up on {used}; see ONNX Runtime's messages above"))
+    return session
+
+
+def session_device(session: Any) -> str:  # noqa: ANN401  (ONNX Runtime has no types)
+    """Returns the execution provider a session really uses, such as `CPUExecutionProvider`."""
+    return str(session.get_providers()[0])
+
+
+def _preferences(provider: str) -> list[str]:
+    """The provider, then the CPU for the few operators that a GPU has no kernels for."""
+    return list(dict.fromkeys([provider, _PROVIDERS["cpu"]]))
+
+
+def _explain_missing(device: Device, reason: str) -> str:
+    return f"device {device!r} is not available: {reason}. Allow falling back to the CPU, or choose device 'cpu'"
