@@ -1,0 +1,208 @@
+"""The two kinds of network a bundle may hold, each from normalised images to hypotheses."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glyphline.models.alphabet import Alphabet
+from glyphline.models.bundle import MANIFEST_NAME, Bundle
+from glyphline.models.decoding.attention import StepOutput, decode_attention
+from glyphline.models.decoding.ctc import decode_ctc
+from glyphline.models.decoding.distributions import FloatArray
+from glyphline.models.decoding.options import ResolvedOptions
+from glyphline.models.decoding.readings import Hypothesis
+from glyphline.models.errors import BundleError
+from glyphline.models.session import Device, open_session, session_device
+from glyphline.models.timings import StageTimings
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+__all__ = ["AttentionHead", "CtcHead", "Head", "open_head"]
+
+_INPUTS = ["images", "widths"]
+
+
+class Head(Protocol):
+    """A network with the decoders that understand it. Safe to use from several threads."""
+
+    @property
+    def provider(self) -> str:
+        """The execution provider it runs on."""
+
+    def read(
+        self,
+        images: NDArray[np.uint8],
+        widths: NDArray[np.int64],
+        options: ResolvedOptions,
+        temperature: float,
+        timings: StageTimings,
+    ) -> list[list[Hypothesis]]:
+        """Reads a batch of normalised images.
+
+        Args:
+            images: (batch, 1, height, width), zero beyond each image's own width.
+            widths: Width of each image (batch).
+            options: Search, restrictions and limits.
+            temperature: Calibrates confidences.
+            timings: Is told the time spent.
+
+        Returns:
+            The hypotheses of each image, best first, at least one.
+        """
+
+
+def open_head(bundle: Bundle, alphabet: Alphabet, device: Device, threads: int, *, allow_cpu_fallback: bool) -> Head:
+    """Opens the graphs of a bundle.
+
+    Args:
+        bundle: The bundle.
+        alphabet: Its alphabet.
+        device: Where to run them.
+        threads: Threads a single run may use.
+        allow_cpu_fallback: Whether the CPU will do if the device is not to be had.
+
+    Returns:
+        The head.
+
+    Raises:
+        BundleError: If a graph cannot be opened or does not fit the manifest.
+        DeviceError: If the device is not available.
+    """
+    sessions = {}
+    for role, name in bundle.manifest.graphs.items():
+        sessions[role] = open_session(bundle.file(name), device, threads, allow_cpu_fallback=allow_cpu_fallback)
+    files = {role: bundle.file(name) for role, name in bundle.manifest.graphs.items()}
+    if bundle.manifest.head == "ctc":
+        _check_graph(sessions["network"], files["network"], _INPUTS, CtcHead.outputs, alphabet)
+        return CtcHead(sessions["network"])
+    states = [state.name for state in bundle.manifest.states]
+    encoder, step = sessions["encoder"], sessions["decoder_step"]
+    head = AttentionHead(encoder, step, states, alphabet.start)
+    _check_graph(encoder, files["encoder"], _INPUTS, head.encoder_outputs, None)
+    _check_graph(step, files["decoder_step"], head.step_inputs, head.step_outputs, alphabet)
+    return head
+
+
+def _check_graph(
+    session: "onnxruntime.InferenceSession",
+    file: Path,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    alphabet: Alphabet | None,
+) -> None:
+    """Compares a graph with what the manifest says of it; `alphabet` is given where the graph outputs symbols."""
+    found = {tensor.name: tensor for tensor in session.get_outputs()}
+    for kind, wanted, present in (
+        ("input", inputs, {tensor.name for tensor in session.get_inputs()}),
+        ("output", outputs, set(found)),
+    ):
+        missing = sorted(set(wanted) - present)
+        unknown = sorted(present - set(wanted)) if kind == "input" else []
+        if missing or unknown:
+            fault = f"lacks the {kind} {missing[0]!r}" if missing else f"has an unknown {kind} {unknown[0]!r}"
+            raise BundleError(f"{file}: the graph {fault}")
+    if alphabet is not None:
+        symbols = found["log_probabilities"].shape[-1]
+        if isinstance(symbols, int) and symbols != alphabet.size:
+            raise BundleError(
+                f"{file}: the graph writes {symbols} classes, but the alphabet of {MANIFEST_NAME} needs {alphabet.size}"
+            )
+
+
+class CtcHead:
+    """One graph, from images to the log-probabilities of every frame."""
+
+    outputs = ("log_probabilities", "lengths")
+
+    def __init__(self, session: "onnxruntime.InferenceSession") -> None:
+        self._session = session
+
+    @property
+    def provider(self) -> str:
+        """The execution provider it runs on."""
+        return session_device(self._session)
+
+    def read(
+        self,
+        images: NDArray[np.uint8],
+        widths: NDArray[np.int64],
+        options: ResolvedOptions,
+        temperature: float,
+        timings: StageTimings,
+    ) -> list[list[Hypothesis]]:
+        """Reads a batch of normalised images, as `Head.read` says."""
+        with timings.measure("infer"):
+            log_probabilities, lengths = self._session.run(self.outputs, {"images": images, "widths": widths})
+        with timings.measure("search"):
+            return decode_ctc(log_probabilities, lengths, options, temperature=temperature)
+
+
+class AttentionHead:
+    """Two graphs: an encoder, and a decoder that takes one step at a time."""
+
+    def __init__(
+        self,
+        encoder: "onnxruntime.InferenceSession",
+        step: "onnxruntime.InferenceSession",
+        states: Sequence[str],
+        start: int,
+    ) -> None:
+        self._encoder = encoder
+        self._step = step
+        self._states = list(states)
+        self._start = start
+        self.encoder_outputs = ["memory", "keys", "lengths", *(f"initial_{name}" for name in states)]
+        self.step_inputs = ["symbols", "memory", "keys", "lengths", *states]
+        self.step_outputs = ["log_probabilities", "attention", *(f"next_{name}" for name in states)]
+
+    @property
+    def provider(self) -> str:
+        """The execution provider it runs on."""
+        return session_device(self._encoder)
+
+    def read(
+        self,
+        images: NDArray[np.uint8],
+        widths: NDArray[np.int64],
+        options: ResolvedOptions,
+        temperature: float,
+        timings: StageTimings,
+    ) -> list[list[Hypothesis]]:
+        """Reads a batch of normalised images, as `Head.read` says."""
+        with timings.measure("infer"):
+            encoded = self._encoder.run(self.encoder_outputs, {"images": images, "widths": widths})
+        with timings.measure("search"):
+            decoder = _BoundDecoder(self, encoded, timings)
+            return decode_attention(decoder, encoded[2], self._start, options, temperature=temperature)
+
+    def step(self, inputs: Sequence[NDArray[np.generic]]) -> list[FloatArray]:
+        """Runs the decoder's step on its inputs in order, and returns its outputs in order."""
+        outputs: list[FloatArray] = self._step.run(self.step_outputs, dict(zip(self.step_inputs, inputs, strict=True)))
+        return outputs
+
+
+class _BoundDecoder:
+    """The decoder of an attention head, bound to the encoded images of one batch."""
+
+    def __init__(self, head: AttentionHead, encoded: Sequence[FloatArray], timings: StageTimings) -> None:
+        self._head = head
+        self._encoded = encoded[:3]
+        self._initial = encoded[3:]
+        self._timings = timings
+        self._images = np.arange(len(encoded[0]))
+        self._rows = self._encoded
+
+    def start(self) -> Sequence[FloatArray]:
+        return self._initial
+
+    def step(self, symbols: NDArray[np.int64], states: Sequence[FloatArray], images: NDArray[np.int64]) -> StepOutput:
+        if not np.array_equal(images, self._images):
+            # One row of memory for every hypothesis; from step to step these seldom change.
+            self._images, self._rows = images, [tensor[images] for tensor in self._encoded]
+        with self._timings.measure("infer"):
+            log_probabilities, attention, *following = self._head.step([symbols, *self._rows, *states])
+        return StepOutput(log_probabilities, attention, following)

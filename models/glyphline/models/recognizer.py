@@ -1,0 +1,285 @@
+"""Reads text lines from images: the one way from pixels to text, for training, serving, jobs and tests alike."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glyphline.models.alphabet import Alphabet
+from glyphline.models.bundle import MANIFEST_NAME, Bundle, load_bundle
+from glyphline.models.decoding.confidence import hypothesis_confidence, line_confidence
+from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
+from glyphline.models.decoding.readings import Alternative, Hypothesis, Reading, Token
+from glyphline.models.errors import BundleError, ImageError, OptionsError
+from glyphline.models.heads import Head, open_head
+from glyphline.models.image import GreyImage, ImageLimits, normalise, read_image
+from glyphline.models.repository import DEFAULT_NAME, ModelRepository, pretrained_root
+from glyphline.models.session import Device
+from glyphline.models.timings import StageTimings
+
+__all__ = ["BUCKET_STEP", "Recognizer", "StageTimings", "bucket_width", "load_recognizer"]
+
+BUCKET_STEP = 16  # pixels of normalised width: finer would make more batches, coarser more padding
+_PROBE_TOLERANCE = 1e-2  # of confidence; processors and versions of ONNX Runtime differ by far less
+
+_DEFAULT_OPTIONS = DecodingOptions()
+_DEFAULT_LIMITS = ImageLimits()
+
+
+def bucket_width(width: int, multiple: int = BUCKET_STEP) -> int:
+    """Rounds a normalised width up, so that images of similar width share a batch.
+
+    Args:
+        width: Of a normalised image, at least 1.
+        multiple: The result is a multiple of it.
+
+    Returns:
+        The width that the image is padded to. It depends on nothing but the image.
+    """
+    return -(-width // multiple) * multiple
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Strip:
+    """A normalised image with what is needed to find its place among the outcomes and in the original."""
+
+    index: int
+    pixels: NDArray[np.uint8]
+    width: int
+    height: int
+
+
+class Recognizer:
+    """Reads text lines from images with one bundle.
+
+    It holds no state between calls and may be used from several threads at once. What it makes of an image depends on
+    neither the other images of the call nor their order.
+    """
+
+    def __init__(self, bundle: Bundle, head: Head) -> None:
+        """Puts a recogniser together; `load` is the usual way to one.
+
+        Args:
+            bundle: What is read, and how.
+            head: The opened networks of the bundle.
+        """
+        self.bundle = bundle
+        self.alphabet = Alphabet(bundle.manifest.alphabet)
+        self._head = head
+        self._multiple = lcm(BUCKET_STEP, bundle.manifest.width_multiple)
+
+    @classmethod
+    def load(
+        cls,
+        bundle: Bundle,
+        *,
+        device: Device = "cpu",
+        threads: int = 1,
+        allow_cpu_fallback: bool = False,
+        verify_probe: bool = True,
+    ) -> Self:
+        """Opens the networks of a bundle and makes sure that they read what they should.
+
+        Args:
+            bundle: A verified bundle.
+            device: Where to run.
+            threads: Threads that one call may use within the networks.
+            allow_cpu_fallback: Whether the CPU will do if the device is not to be had.
+            verify_probe: Whether to read the bundle's probe image and compare.
+
+        Returns:
+            The recogniser.
+
+        Raises:
+            BundleError: If a graph cannot be opened, does not fit the manifest, or misreads the probe.
+            DeviceError: If the device is not available, or ONNX Runtime is not.
+        """
+        alphabet = Alphabet(bundle.manifest.alphabet)
+        head = open_head(bundle, alphabet, device, threads, allow_cpu_fallback=allow_cpu_fallback)
+        recognizer = cls(bundle, head)
+        if verify_probe:
+            recognizer.verify_probe()
+        return recognizer
+
+    @property
+    def provider(self) -> str:
+        """The execution provider the networks really run on, such as `CPUExecutionProvider`."""
+        return self._head.provider
+
+    def with_temperature(self, temperature: float) -> Self:
+        """Returns the same recogniser with other confidences; the networks are shared, the texts stay the same.
+
+        Args:
+            temperature: Takes the place of the bundle's; above 0.
+        """
+        manifest = self.bundle.manifest.model_copy(update={"temperature": temperature})
+        return type(self)(replace(self.bundle, manifest=manifest), self._head)
+
+    def recognize(
+        self,
+        images: Sequence[bytes | GreyImage],
+        options: DecodingOptions = _DEFAULT_OPTIONS,
+        *,
+        limits: ImageLimits = _DEFAULT_LIMITS,
+        max_batch: int = 32,
+        timings: StageTimings | None = None,
+    ) -> list[Reading | ImageError]:
+        """Reads images.
+
+        Args:
+            images: Image files, or images already decoded.
+            options: How to decode.
+            limits: How large an image file may be.
+            max_batch: Most images that go through the networks at once.
+            timings: Is told where the time goes.
+
+        Returns:
+            One outcome per image, in order. An image that cannot be read yields its error and harms no other; an image
+            without writing yields a reading with an empty text.
+
+        Raises:
+            OptionsError: If an option cannot be honoured. No image is read then.
+        """
+        if max_batch < 1:
+            raise OptionsError("max_batch", f"must be at least 1, not {max_batch}")
+        timings = timings if timings is not None else StageTimings()
+        manifest = self.bundle.manifest
+        resolved = options.resolve(self.alphabet, manifest.decoder, manifest.max_output_length)
+        outcomes: dict[int, Reading | ImageError] = {}
+        buckets: dict[int, list[_Strip]] = {}
+        with timings.measure("decode_image"):
+            for index, image in enumerate(images):
+                try:
+                    strip = self._prepare(index, image, limits)
+                except ImageError as error:
+                    outcomes[index] = error
+                else:
+                    buckets.setdefault(bucket_width(strip.pixels.shape[1], self._multiple), []).append(strip)
+        for width, strips in sorted(buckets.items()):
+            for begin in range(0, len(strips), max_batch):
+                outcomes.update(self._read_batch(strips[begin : begin + max_batch], width, resolved, timings))
+        return [outcomes[index] for index in range(len(images))]
+
+    def verify_probe(self) -> None:
+        """Reads the bundle's probe image and compares.
+
+        Raises:
+            BundleError: If the text differs, or the confidence by more than rounding explains.
+        """
+        probe = self.bundle.manifest.probe
+        file = self.bundle.file(probe.image)
+        try:
+            (outcome,) = self.recognize([file.read_bytes()])
+        except OSError as error:
+            raise BundleError(f"{file}: {error.strerror}") from error
+        if isinstance(outcome, ImageError):
+            raise BundleError(f"{file}: the probe cannot be read: {outcome}") from outcome
+        if outcome.text != probe.text:
+            raise BundleError(f"{file}: the probe reads {outcome.text!r}, {MANIFEST_NAME} says {probe.text!r}")
+        if not abs(outcome.confidence - probe.confidence) <= _PROBE_TOLERANCE:
+            raise BundleError(
+                f"{file}: the probe's confidence is {outcome.confidence:.4f}, "
+                f"{MANIFEST_NAME} says {probe.confidence:.4f}"
+            )
+
+    def _prepare(self, index: int, image: bytes | GreyImage, limits: ImageLimits) -> _Strip:
+        grey = image if isinstance(image, GreyImage) else read_image(image, limits)
+        return _Strip(index, normalise(grey, self.bundle.manifest.image), grey.width, grey.height)
+
+    def _read_batch(
+        self, strips: Sequence[_Strip], width: int, options: ResolvedOptions, timings: StageTimings
+    ) -> Iterator[tuple[int, Reading]]:
+        """Reads strips of one bucket."""
+        manifest = self.bundle.manifest
+        batch = np.zeros((len(strips), 1, manifest.image.height, width), dtype=np.uint8)
+        widths = np.array([strip.pixels.shape[1] for strip in strips], dtype=np.int64)
+        for row, strip in zip(batch, strips, strict=True):
+            row[0, :, : strip.pixels.shape[1]] = strip.pixels
+        timings.batches.append((len(strips), 1.0 - float(widths.sum()) / (len(strips) * width)))
+        found = self._head.read(batch, widths, options, manifest.temperature, timings)
+        with timings.measure("search"):
+            return zip(
+                [strip.index for strip in strips],
+                [self._reading(hypotheses, strip, options) for hypotheses, strip in zip(found, strips, strict=True)],
+                strict=True,
+            )
+
+    def _reading(self, hypotheses: Sequence[Hypothesis], strip: _Strip, options: ResolvedOptions) -> Reading:
+        """Puts hypotheses into the caller's terms."""
+        alternatives: dict[str, Alternative] = {}
+        for hypothesis in hypotheses:
+            text = self.alphabet.decode(hypothesis.symbols)
+            # Where symbols have several characters, two sequences may spell one text: the better one stands for it.
+            if text not in alternatives:
+                alternatives[text] = Alternative(
+                    text=text,
+                    confidence=hypothesis_confidence(hypothesis),
+                    log_probability=hypothesis.log_probability,
+                    tokens=tuple(self._tokens(hypothesis, strip)) if options.token_details else (),
+                    truncated=hypothesis.truncated,
+                )
+        ranked = tuple(alternatives.values())
+        best = ranked[0]
+        return Reading(text=best.text, confidence=best.confidence, alternatives=ranked, truncated=best.truncated)
+
+    def _tokens(self, hypothesis: Hypothesis, strip: _Strip) -> Iterator[Token]:
+        manifest = self.bundle.manifest
+        scale = strip.height / manifest.image.height
+
+        def place(frame: float) -> float:
+            """Takes a frame edge to a column of the original image."""
+            column = (frame * manifest.pixels_per_frame - manifest.image.padding) * scale
+            return min(max(column, 0.0), float(strip.width))
+
+        for symbol, value, (left, right) in zip(
+            hypothesis.symbols, hypothesis.symbol_log_probabilities, hypothesis.spans, strict=True
+        ):
+            yield Token(
+                text=self.alphabet.symbols[symbol - 1],
+                confidence=line_confidence([value]),
+                span=(place(left), place(right)),
+            )
+
+
+def load_recognizer(
+    name_or_path: str | Path = DEFAULT_NAME,
+    *,
+    version: int | None = None,
+    device: Device = "cpu",
+    threads: int = 1,
+    allow_cpu_fallback: bool = False,
+    verify_probe: bool = True,
+) -> Recognizer:
+    """Loads a recogniser by the name of a shipped model or from the folder of a bundle.
+
+    Args:
+        name_or_path: A folder with a manifest, or the name of a model that comes with the package.
+        version: Of a shipped model; None means the latest.
+        device: Where to run.
+        threads: Threads that one call may use within the networks.
+        allow_cpu_fallback: Whether the CPU will do if the device is not to be had.
+        verify_probe: Whether to read the bundle's probe image and compare.
+
+    Returns:
+        The recogniser.
+
+    Raises:
+        ModelNotFoundError: If the name is neither a folder with a manifest nor that of a shipped model.
+        BundleError: If the bundle is damaged.
+        DeviceError: If the device is not available, or ONNX Runtime is not.
+    """
+    if isinstance(name_or_path, Path) or (Path(name_or_path) / MANIFEST_NAME).is_file():
+        bundle = load_bundle(name_or_path)
+    else:
+        bundle = ModelRepository([pretrained_root()]).load(name_or_path, version)
+    return Recognizer.load(
+        bundle,
+        device=device,
+        threads=threads,
+        allow_cpu_fallback=allow_cpu_fallback,
+        verify_probe=verify_probe,
+    )
