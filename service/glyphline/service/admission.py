@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.errors import GlyphlineError, OptionsError
 from glyphline.models.image import ImageLimits, normalised_width, read_header
+from glyphline.models.recognizer import bucket_width
 from glyphline.service.batcher import Item
 from glyphline.service.catalogue import Catalogue, ServedModel
 from glyphline.service.errors import DeadlineError, NotReadyError
 from glyphline.service.metrics import UNKNOWN, Metrics
 
 __all__ = ["Admission", "ReadConfig", "ReadRequest"]
-
-WIDTH_BUCKET = 16  # pixels: a network's cost grows with the width, so padding is paid in full
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class Admission:
             model=model,
             options=options,
             decoder=decoder,
-            width=-(-width // WIDTH_BUCKET) * WIDTH_BUCKET,
+            width=bucket_width(width),
             priority=request.config.priority,
             deadline=deadline,
             reference=request.reference,

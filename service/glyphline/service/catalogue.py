@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import MANIFEST_NAME, Bundle, Manifest, load_bundle
+from glyphline.models.bundle import MANIFEST_NAME, Bundle, Manifest
 from glyphline.models.repository import ModelRepository, pretrained_root
 from glyphline.service.errors import StartError, UnknownModelError
 
@@ -128,13 +128,14 @@ def load_catalogue(root: Path | None, wanted: Sequence[str] | None) -> Catalogue
     repository = ModelRepository([root or pretrained_root()])
     if not repository.names():
         raise StartError(f"{root or pretrained_root()}: no model here; a repository has <name>/<version>/manifest.json")
-    folders: dict[Path, None] = {}
+    models: dict[tuple[str, int], ServedModel] = {}
     for entry in wanted or repository.names():
         name, separator, version = entry.partition(":")
         if separator and not _is_number(version):
             raise StartError(f"model {entry!r}: the version must be a number, as in digits:1")
-        folders[repository.resolve(name, int(version) if separator else None)] = None
-    models = [ServedModel.of(load_bundle(folder)) for folder in folders]
-    names = {model.name for model in models}
-    preferred = models[0].name if wanted else repository.default_name
-    return Catalogue(models, preferred if preferred in names else models[0].name)
+        model = ServedModel.of(repository.load(name, int(version) if separator else None))
+        models[model.name, model.version] = model
+    first = next(iter(models.values())).name
+    names = {model.name for model in models.values()}
+    default = first if wanted or repository.default_name not in names else repository.default_name
+    return Catalogue(models.values(), default)

@@ -18,6 +18,8 @@ __all__ = ["SERVER", "Health"]
 SERVER = ""  # the name that stands for the server as a whole
 
 _Status = health_pb2.HealthCheckResponse
+_SERVING: int = _Status.SERVING
+_NOT_SERVING: int = _Status.NOT_SERVING
 
 
 class Health(health_pb2_grpc.HealthServicer):
@@ -28,7 +30,7 @@ class Health(health_pb2_grpc.HealthServicer):
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._status = dict.fromkeys([SERVER, *names], _Status.NOT_SERVING)
+        self._status = dict.fromkeys([SERVER, *names], _NOT_SERVING)
         self._changed = asyncio.Event()
         self._stopping = False
         self._closed = False
@@ -36,11 +38,11 @@ class Health(health_pb2_grpc.HealthServicer):
     @property
     def serving(self) -> bool:
         """What is answered."""
-        return self._status[SERVER] == _Status.SERVING
+        return self._status[SERVER] == _SERVING
 
     def set_serving(self, serving: bool) -> None:
         """Tells whether the server can be used; a stopping one cannot, whatever is said here."""
-        status = _Status.SERVING if serving and not self._stopping else _Status.NOT_SERVING
+        status = _SERVING if serving and not self._stopping else _NOT_SERVING
         if status != self._status[SERVER]:
             self._status = dict.fromkeys(self._status, status)
             self._wake()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
 from wsgiref.simple_server import WSGIServer
@@ -36,7 +37,7 @@ from glyphline.service.servicer import RecognitionServicer
 from glyphline.service.settings import ServerSettings
 from glyphline.service.workers import WorkerPool
 
-__all__ = ["Server", "run"]
+__all__ = ["Server", "run", "serve"]
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +59,9 @@ class Server:
         self._settings = settings
         clock = asyncio.get_running_loop().time
         self.metrics = Metrics()
-        self._catalogue = load_catalogue(settings.model_repository, settings.models)
-        self.metrics.add_models(self._catalogue)
-        self._health = Health([*SERVICES, *self._catalogue.names])
+        self.catalogue = load_catalogue(settings.model_repository, settings.models)
+        self.metrics.add_models(self.catalogue)
+        self._health = Health([*SERVICES, *self.catalogue.names])
         queue: BatchQueue[Item, Done] = BatchQueue(
             max_items=settings.max_queue,
             max_bytes=settings.max_queue_bytes,
@@ -72,7 +73,7 @@ class Server:
         self.workers = WorkerPool(
             settings.workers or (available_threads() if settings.device == "cpu" else 1),
             WorkerConfig(
-                models=tuple(model.path for model in self._catalogue.models),
+                models=tuple(model.path for model in self.catalogue.models),
                 device=settings.device,
                 allow_cpu_fallback=settings.allow_cpu_fallback,
                 limits=settings.limits,
@@ -85,7 +86,7 @@ class Server:
         )
         batcher.attach(self.workers)
         admission = Admission(
-            self._catalogue,
+            self.catalogue,
             limits=settings.limits,
             max_beam_width=settings.max_beam_width,
             ready=lambda: self.workers.living > 0,
@@ -113,10 +114,10 @@ class Server:
         await self._server.start()
         logger.info("listening", extra={"host": settings.host, "port": self.port, "metrics_port": self.metrics_port})
         await self.workers.start()
-        self.metrics.set_providers(self._catalogue, self.workers.providers)
-        names = [f"{model.name}:{model.version}" for model in self._catalogue.models]
+        self.metrics.set_providers(self.catalogue, self.workers.providers)
+        names = [f"{model.name}:{model.version}" for model in self.catalogue.models]
         providers = sorted(set(self.workers.providers.values()))
-        logger.info("ready", extra={"models": names, "workers": self.workers.living, "providers": providers})
+        logger.info("ready", extra={"models": names, "workers": self.workers.pids, "providers": providers})
 
     async def stop(self, *, drain_seconds: float = 0.0, grace_seconds: float = 0.0) -> None:
         """Stops serving without losing a call that was taken.
@@ -126,7 +127,7 @@ class Server:
             grace_seconds: How long calls in progress may then take.
         """
         self._health.stop()
-        self.metrics.set_models_ready(self._catalogue, False)
+        self.metrics.set_models_ready(self.catalogue, False)
         if drain_seconds:
             logger.info("draining", extra={"seconds": drain_seconds})
             await asyncio.sleep(drain_seconds)
@@ -148,7 +149,7 @@ class Server:
         """Follows the workers: a server without any is not ready."""
         self.metrics.workers.set(living)
         self._health.set_serving(living > 0)
-        self.metrics.set_models_ready(self._catalogue, self._health.serving)
+        self.metrics.set_models_ready(self.catalogue, self._health.serving)
 
     def _serve_metrics(self) -> None:
         settings = self._settings
@@ -177,7 +178,7 @@ class Server:
             server,
         )
         recognition_pb2_grpc.add_ModelServiceServicer_to_server(
-            ModelServicer(self._catalogue, lambda: self.workers.providers), server
+            ModelServicer(self.catalogue, lambda: self.workers.providers), server
         )
         recognition_pb2_grpc.add_FeedbackServiceServicer_to_server(FeedbackServicer(self._pipeline), server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -187,24 +188,39 @@ class Server:
         return server
 
 
-def run(settings: ServerSettings) -> int:
-    """Serves until SIGTERM or SIGINT, then drains; a second signal ends at once.
+def run(settings: ServerSettings, on_ready: Callable[[Server], None] | None = None) -> int:
+    """Serves like `serve`, but tells in the log why the server cannot start.
 
     Args:
         settings: How to serve.
+        on_ready: Called once the server is ready.
 
     Returns:
         The exit code: 0 after an orderly end, 1 if the server could not start.
     """
-    configure_logging(settings)
     try:
-        return asyncio.run(_serve(settings))
+        serve(settings, on_ready)
     except GlyphlineError as error:
         logger.error("cannot start: %s", error)
         return EXIT_FAILED
+    return 0
 
 
-async def _serve(settings: ServerSettings) -> int:
+def serve(settings: ServerSettings, on_ready: Callable[[Server], None] | None = None) -> None:
+    """Serves until SIGTERM or SIGINT, then drains; a second signal ends the process at once.
+
+    Args:
+        settings: How to serve.
+        on_ready: Called once the server is ready.
+
+    Raises:
+        GlyphlineError: If the server cannot start. The message says what to change.
+    """
+    configure_logging(settings)
+    asyncio.run(_serve(settings, on_ready))
+
+
+async def _serve(settings: ServerSettings, on_ready: Callable[[Server], None] | None) -> None:
     stop = asyncio.Event()
     server = Server(settings)
 
@@ -225,6 +241,8 @@ async def _serve(settings: ServerSettings) -> int:
         await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             starting.result()
+            if on_ready is not None:
+                on_ready(server)
             await stopping
             await server.stop(drain_seconds=settings.drain_seconds, grace_seconds=settings.grace_seconds)
         else:
@@ -237,7 +255,6 @@ async def _serve(settings: ServerSettings) -> int:
         await server.stop()
         raise
     logger.info("stopped")
-    return 0
 
 
 def _options(settings: ServerSettings) -> list[tuple[str, int]]:

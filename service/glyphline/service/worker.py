@@ -18,13 +18,12 @@ from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.errors import GlyphlineError, ImageError
 from glyphline.models.image import GreyImage
-from glyphline.models.recognizer import Recognizer, StageTimings
+from glyphline.models.recognizer import BUCKET_STEP, Recognizer, StageTimings
 from glyphline.service.messages import Fault, Job, JobResult, ModelKey, Ready, Refused, WorkerConfig
 
 __all__ = ["main"]
 
 _CPU_WARM_UP_WIDTHS = (64, 256)
-_BUCKET = 16
 
 
 def main(connection: Connection, config: WorkerConfig) -> None:
@@ -67,7 +66,7 @@ def _warm(recognizer: Recognizer, max_batch: int) -> None:
     """Pays now for what the first requests would pay for: memory, and on a GPU a choice of kernels for every shape."""
     manifest = recognizer.bundle.manifest
     on_cpu = recognizer.provider == "CPUExecutionProvider"
-    widths = _CPU_WARM_UP_WIDTHS if on_cpu else range(_BUCKET, manifest.image.max_width + 1, _BUCKET)
+    widths = _CPU_WARM_UP_WIDTHS if on_cpu else range(BUCKET_STEP, manifest.image.max_width + 1, BUCKET_STEP)
     sizes = (1,) if on_cpu else (1, max_batch)
     for width in widths:
         for size in sizes:

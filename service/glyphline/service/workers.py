@@ -136,7 +136,10 @@ class Worker:
         )
         self._process.start()
         there.close()  # the process has its own copy; ours would hide its end
-        return self._receive(Ready, Refused)
+        answer = self._receive()
+        if not isinstance(answer, (Ready, Refused)):
+            raise TypeError(f"a worker began with {type(answer).__name__}")
+        return answer
 
     def _exchange(self, job: Job) -> JobResult:
         """Sends a batch and receives its result. Runs in the worker's thread."""
@@ -145,17 +148,17 @@ class Worker:
             self._connection.send(job)
         except OSError as error:
             raise WorkerLostError("the worker had ended") from error
-        return self._receive(JobResult)
+        result = self._receive()
+        if not isinstance(result, JobResult):
+            raise TypeError(f"a worker answered with {type(result).__name__}")
+        return result
 
-    def _receive(self, *kinds: type[Reply]) -> Reply:
+    def _receive(self) -> object:
         assert self._connection is not None
         try:
-            message = self._connection.recv()
+            return self._connection.recv()
         except (EOFError, OSError) as error:
             raise WorkerLostError("the worker ended") from error
-        if not isinstance(message, kinds):
-            raise TypeError(f"a worker said {type(message).__name__}")
-        return message
 
     def _on_exit(self) -> None:
         self._unwatch()

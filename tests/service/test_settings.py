@@ -1,0 +1,46 @@
+"""Settings come from arguments and the environment, and are checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from glyphline.service.settings import ServerSettings
+
+
+def test_the_environment_sets_any_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLYPHLINE_PORT", "8500")
+    monkeypatch.setenv("GLYPHLINE_MODELS", "digits, digits-attention:1")
+    monkeypatch.setenv("GLYPHLINE_MODEL_REPOSITORY", "/srv/models")
+    settings = ServerSettings()
+    assert settings.port == 8500
+    assert settings.models == ["digits", "digits-attention:1"]
+    assert settings.model_repository == Path("/srv/models")
+
+
+def test_arguments_count_more_than_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLYPHLINE_PORT", "8500")
+    assert ServerSettings(port=8600).port == 8600
+
+
+def test_no_models_named_means_all() -> None:
+    assert ServerSettings(models=[]).models is None
+
+
+@pytest.mark.parametrize(
+    "values", [{"port": 70_000}, {"max_batch": 0}, {"drain_seconds": -1}, {"device": "tpu"}, {"unknown": 1}]
+)
+def test_values_out_of_range_are_refused(values: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        ServerSettings(**values)  # type: ignore[arg-type]
+
+
+def test_a_call_may_not_have_more_images_than_the_queue_takes() -> None:
+    assert ServerSettings(max_queue=10).request_images == 10
+
+
+def test_limits_of_images() -> None:
+    limits = ServerSettings(max_image_bytes=10, max_pixels=20).limits
+    assert (limits.max_bytes, limits.max_pixels) == (10, 20)
