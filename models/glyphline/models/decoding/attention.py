@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from glyphline.models.decoding.distributions import FloatArray, calibrated_at, log_softmax, restrict
+from glyphline.models.decoding.distributions import FloatArray, calibrated_at, restrict
 from glyphline.models.decoding.options import ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
 
@@ -87,29 +87,86 @@ def decode_attention(
     return _BeamSearch(decoder, lengths, start, options, temperature).run()
 
 
+class _History:
+    """What every step gave, so that probabilities and places are worked out only for what is returned."""
+
+    def __init__(self, lengths: NDArray[np.int64], penalty: float, temperature: float) -> None:
+        self._lengths = lengths
+        self._penalty = penalty
+        self._temperature = temperature
+        self._log_probabilities: list[FloatArray] = []
+        self._attention: list[FloatArray] = []
+
+    def add(self, log_probabilities: FloatArray, attention: FloatArray) -> None:
+        """Keeps a step's (rows, symbols) and (rows, frames)."""
+        self._log_probabilities.append(log_probabilities)
+        self._attention.append(attention)
+
+    def hypothesis(self, image: int, symbols: list[int], rows: list[int], total: float) -> Hypothesis:
+        """Puts a hypothesis together.
+
+        Args:
+            image: Which it reads.
+            symbols: What it says.
+            rows: The row that wrote each symbol, step by step, and then the end; without that last it is truncated.
+            total: Its log-probability.
+        """
+        ended = len(rows) > len(symbols)
+        chances: list[float] = []
+        spans: tuple[tuple[float, float], ...] = ()
+        if rows:
+            outputs = np.array([step[row] for step, row in zip(self._log_probabilities, rows, strict=False)])
+            written = np.array([*symbols, END] if ended else symbols)
+            chances = calibrated_at(outputs, written, self._temperature).tolist()
+        if symbols:
+            attention = np.array([step[row] for step, row, _ in zip(self._attention, rows, symbols, strict=False)])
+            lefts, rights = _spans(attention, float(self._lengths[image]))
+            spans = tuple(zip(lefts.tolist(), rights.tolist(), strict=True))
+        return Hypothesis(
+            symbols=tuple(symbols),
+            score=total / len(rows) ** self._penalty,
+            log_probability=total,
+            symbol_log_probabilities=tuple(chances[: len(symbols)]),
+            closing_log_probability=chances[-1] if ended else None,
+            spans=spans,
+            truncated=not ended,
+        )
+
+
+def _spans(attention: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
+    """Turns attention (symbols, frames) into first and last frame edges (symbols), within the valid frames."""
+    centres = np.arange(attention.shape[1]) + 0.5
+    mass = attention.sum(axis=1, dtype=np.float64)
+    mass[mass <= 0.0] = 1.0
+    mean = attention @ centres / mass
+    variance = attention @ centres**2 / mass - mean**2
+    half = np.sqrt(np.maximum(variance, 0.25))
+    return np.clip(mean - half, 0.0, length), np.clip(mean + half, 0.0, length)
+
+
 def _greedy(
     decoder: DecoderStep, lengths: NDArray[np.int64], start: int, options: ResolvedOptions, temperature: float
 ) -> list[list[Hypothesis]]:
-    written: list[list[_Written]] = [[] for _ in lengths]
+    history = _History(lengths, options.length_penalty, temperature)
+    written: list[list[int]] = [[] for _ in lengths]
+    rows: list[list[int]] = [[] for _ in lengths]
     totals = [0.0] * len(lengths)
-    closings: list[float | None] = [None] * len(lengths)
     images = np.arange(len(lengths))
     symbols = np.full(len(lengths), start)
     states = decoder.start()
     for position in range(options.max_output_length + 1):
         output = decoder.step(symbols, states, images)
         log_probabilities = restrict(output.log_probabilities.astype(np.float64), options.allowed)
+        history.add(log_probabilities, output.attention)
         symbols = log_probabilities.argmax(axis=1)
-        values = np.take_along_axis(log_probabilities, symbols[:, None], axis=1)[:, 0].tolist()
-        chances = calibrated_at(log_probabilities, symbols, temperature).tolist()
-        lefts, rights = (edge.tolist() for edge in _spans(output.attention, lengths[images]))
+        values = log_probabilities[np.arange(len(symbols)), symbols].tolist()
         for row, (image, symbol) in enumerate(zip(images.tolist(), symbols.tolist(), strict=True)):
-            if symbol == END:
-                totals[image] += values[row]
-                closings[image] = chances[row]
-            elif position < options.max_output_length:
-                totals[image] += values[row]
-                written[image].append(_Written(symbol, chances[row], (lefts[row], rights[row])))
+            if symbol != END and position == options.max_output_length:
+                continue  # it is cut here
+            rows[image].append(row)
+            totals[image] += values[row]
+            if symbol != END:
+                written[image].append(symbol)
         going = symbols != END
         if not going.any():
             break
@@ -117,50 +174,7 @@ def _greedy(
         if not going.all():
             images, symbols = images[going], symbols[going]
             states = [state[going] for state in states]
-    return [
-        [_hypothesis(parts, total, closing, options.length_penalty)]
-        for parts, total, closing in zip(written, totals, closings, strict=True)
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A symbol as it was written.
-
-    Attributes:
-        symbol: Its class.
-        chance: Its calibrated log-probability.
-        span: Its first and last frame edge.
-    """
-
-    symbol: int
-    chance: float
-    span: tuple[float, float]
-
-
-def _hypothesis(written: list[_Written], total: float, closing: float | None, penalty: float) -> Hypothesis:
-    """Puts a hypothesis together; one without `closing` was truncated."""
-    emitted = len(written) + (closing is not None)
-    return Hypothesis(
-        symbols=tuple(part.symbol for part in written),
-        score=total / emitted**penalty,
-        log_probability=total,
-        symbol_log_probabilities=tuple(part.chance for part in written),
-        closing_log_probability=closing,
-        spans=tuple(part.span for part in written),
-        truncated=closing is None,
-    )
-
-
-def _spans(attention: FloatArray, lengths: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-    """Turns attention (rows, frames) into first and last frame edges (rows), within the valid frames (rows)."""
-    centres = np.arange(attention.shape[1]) + 0.5
-    mass = attention.sum(axis=1, dtype=np.float64)
-    mass[mass <= 0.0] = 1.0
-    mean = attention @ centres / mass
-    variance = attention @ centres**2 / mass - mean**2
-    half = np.sqrt(np.maximum(variance, 0.25))
-    return np.clip(mean - half, 0.0, lengths), np.clip(mean + half, 0.0, lengths)
+    return [[history.hypothesis(image, written[image], rows[image], totals[image])] for image in range(len(lengths))]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -173,7 +187,7 @@ class _Finished:
         total: Log-probability.
         position: Number of symbols.
         slot: Place in the beam of its last symbol.
-        closing: Calibrated log-probability of its end, None if it was truncated.
+        row: The row that wrote its end, None if it was truncated.
     """
 
     score: float
@@ -181,25 +195,22 @@ class _Finished:
     total: float
     position: int
     slot: int
-    closing: float | None
+    row: int | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
-    """The symbols that entered the beams at one position, each (images, slots)."""
+    """The symbols that entered the beams at one position, each array (images, slots).
+
+    Attributes:
+        symbols: What was written.
+        parents: The slot at the position before that each continues.
+        rows: The decoder's row that wrote it.
+    """
 
     symbols: NDArray[np.int64]
     parents: NDArray[np.int64]
-    chances: FloatArray
-    lefts: FloatArray
-    rights: FloatArray
-
-    @classmethod
-    def blank(cls, images: int, slots: int) -> "_Layer":
-        shape = images, slots
-        integers = np.zeros((2, *shape), dtype=np.int64)
-        floats = np.zeros((3, *shape))
-        return cls(*integers, *floats)
+    rows: NDArray[np.int64]
 
 
 class _BeamSearch:
@@ -210,37 +221,33 @@ class _BeamSearch:
     ) -> None:
         count = len(lengths)
         self._decoder = decoder
-        self._lengths = lengths
         self._options = options
-        self._temperature = temperature
+        self._history = _History(lengths, options.length_penalty, temperature)
         self._layers: list[_Layer] = []
         self._finished: list[list[_Finished]] = [[] for _ in range(count)]  # heaps, the worst on top
         self._found = 0
         # Of the images still searched:
         self._images = np.arange(count)
         self._symbols = np.full((count, 1), start)  # (images, slots)
-        self._totals = np.zeros((count, 1))  # (images, slots), -inf where a slot is empty
+        self._totals: FloatArray = np.zeros((count, 1))  # (images, slots), -inf where a slot is empty
         self._greedy = np.zeros(count, dtype=np.int64)  # (images), slot of the greedy path, -1 once it has ended
         self._states = decoder.start()  # each (images × slots, ...)
 
     def run(self) -> list[list[Hypothesis]]:
+        """Searches, and returns the best hypotheses of each image."""
         longest = self._options.max_output_length
         for position in range(longest + 1):
-            output = self._decoder.step(
-                self._symbols.ravel(), self._states, np.repeat(self._images, self._symbols.shape[1])
-            )
-            shape = *self._symbols.shape, -1
+            images, slots = self._symbols.shape
+            output = self._decoder.step(self._symbols.ravel(), self._states, np.repeat(self._images, slots))
             log_probabilities = restrict(output.log_probabilities.astype(np.float64), self._options.allowed)
-            chances = log_probabilities
-            if self._temperature != 1.0:
-                chances = log_softmax(log_probabilities / self._temperature)
-            log_probabilities, chances = log_probabilities.reshape(shape), chances.reshape(shape)
+            self._history.add(log_probabilities, output.attention)
+            log_probabilities = log_probabilities.reshape(images, slots, -1)
             if position == longest:
-                self._close(log_probabilities, chances, position)
+                self._close(log_probabilities, position)
                 break
             totals = self._totals[:, :, None] + log_probabilities
-            self._collect(totals[:, :, END], chances[:, :, END], position)
-            self._advance(totals, log_probabilities, chances, output)
+            self._collect(totals[:, :, END], position)
+            self._advance(totals, log_probabilities, output.states)
             self._retire()
             if not len(self._images):
                 break
@@ -249,13 +256,14 @@ class _BeamSearch:
             for image, found in enumerate(self._finished)
         ]
 
-    def _keep(self, image: int, position: int, slot: int, total: float, closing: float | None) -> None:
-        """Adds a finished hypothesis to the best of an image."""
-        emitted = position + (closing is not None)
-        score = total / emitted**self._options.length_penalty
+    def _keep(self, place: tuple[int, int], position: int, total: float, *, ended: bool) -> None:
+        """Puts a finished hypothesis among the best of its image; `place` is its image among the searched, and slot."""
+        index, slot = place
+        score = total / (position + ended) ** self._options.length_penalty
         self._found -= 1
-        item = _Finished(score, self._found, total, position, slot, closing)
-        heap = self._finished[image]
+        row = index * self._symbols.shape[1] + slot if ended else None
+        item = _Finished(score, self._found, total, position, slot, row)
+        heap = self._finished[int(self._images[index])]
         if len(heap) < self._options.max_alternatives:
             heapq.heappush(heap, item)
         else:
@@ -267,51 +275,39 @@ class _BeamSearch:
         heaps = (self._finished[image] for image in self._images.tolist())
         return np.array([heap[0].score if len(heap) == most else -np.inf for heap in heaps])
 
-    def _collect(self, totals: FloatArray, chances: FloatArray, position: int) -> None:
-        """Takes the hypotheses that end after `position` symbols; both arrays are (images, slots)."""
+    def _collect(self, totals: FloatArray, position: int) -> None:
+        """Takes the hypotheses that end after `position` symbols, with `totals` (images, slots)."""
         scores = totals / (position + 1) ** self._options.length_penalty
-        for row, slot in zip(*(scores > self._bars()[:, None]).nonzero(), strict=True):
-            total, closing = float(totals[row, slot]), float(chances[row, slot])
-            self._keep(int(self._images[row]), position, int(slot), total, min(closing, 0.0))
+        better = (scores > self._bars()[:, None]).nonzero()
+        for index, slot in zip(*(axis.tolist() for axis in better), strict=True):
+            self._keep((index, slot), position, float(totals[index, slot]), ended=True)
 
-    def _close(self, log_probabilities: FloatArray, chances: FloatArray, position: int) -> None:
-        """Takes every hypothesis of the maximum length; both arrays are (images, slots, symbols)."""
+    def _close(self, log_probabilities: FloatArray, position: int) -> None:
+        """Takes every hypothesis of the maximum length; (images, slots, symbols)."""
         ends = log_probabilities.argmax(axis=2) == END
-        for row, slot in zip(*np.isfinite(self._totals).nonzero(), strict=True):
-            total, closing = float(self._totals[row, slot]), None
-            if ends[row, slot]:
-                total += float(log_probabilities[row, slot, END])
-                closing = min(float(chances[row, slot, END]), 0.0)
-            self._keep(int(self._images[row]), position, int(slot), total, closing)
+        totals = self._totals + np.where(ends, log_probabilities[:, :, END], 0.0)
+        for index, slot in zip(*(axis.tolist() for axis in np.isfinite(totals).nonzero()), strict=True):
+            self._keep((index, slot), position, float(totals[index, slot]), ended=bool(ends[index, slot]))
 
-    def _advance(
-        self, totals: FloatArray, log_probabilities: FloatArray, chances: FloatArray, output: StepOutput
-    ) -> None:
-        """Fills the beams with the best continuations; the first three arrays are (images, slots, symbols)."""
+    def _advance(self, totals: FloatArray, log_probabilities: FloatArray, states: Sequence[FloatArray]) -> None:
+        """Fills the beams with the best continuations; both arrays are (images, slots, symbols)."""
         images, slots, size = totals.shape
-        continued: NDArray[np.float64] = totals[:, :, 1:].reshape(images, -1).astype(np.float64, copy=False)
+        continued = totals[:, :, 1:].reshape(images, -1)
         width = min(self._options.beam_width, continued.shape[1])
+        index = np.arange(images)[:, None]
         chosen = np.argpartition(continued, -width, axis=1)[:, -width:]  # (images, width)
-        order = np.argsort(-np.take_along_axis(continued, chosen, axis=1), axis=1, kind="stable")
-        chosen = np.take_along_axis(chosen, order, axis=1)
+        chosen = chosen[index, np.argsort(-continued[index, chosen], axis=1, kind="stable")]
         self._follow_greedy(chosen, log_probabilities)
 
-        rows = np.arange(images)[:, None]
         parents, symbols = chosen // (size - 1), chosen % (size - 1) + 1
-        lefts, rights = _spans(output.attention, np.repeat(self._lengths[self._images], slots))
-        layer = _Layer.blank(len(self._lengths), width)
-        layer.symbols[self._images] = symbols
-        layer.parents[self._images] = parents
-        layer.chances[self._images] = np.minimum(chances[rows, parents, symbols], 0.0)
-        layer.lefts[self._images] = lefts.reshape(images, slots)[rows, parents]
-        layer.rights[self._images] = rights.reshape(images, slots)[rows, parents]
-        self._layers.append(layer)
-
-        self._totals = np.take_along_axis(continued, chosen, axis=1)
-        self._symbols = symbols
+        rows = index * slots + parents
+        layer = np.zeros((3, len(self._finished), width), dtype=np.int64)
+        layer[:, self._images] = symbols, parents, rows
+        self._layers.append(_Layer(*layer))
+        self._symbols, self._totals = symbols, continued[index, chosen]
         # The recurrent state goes with the hypothesis: each slot takes over that of its parent.
-        origin = (rows * slots + parents).ravel()
-        self._states = [state[origin] for state in output.states]
+        origin = rows.ravel()
+        self._states = [state[origin] for state in states]
 
     def _follow_greedy(self, chosen: NDArray[np.int64], log_probabilities: FloatArray) -> None:
         """Makes sure that the greedy path is among the chosen continuations, in the place of the worst if need be.
@@ -321,8 +317,7 @@ class _BeamSearch:
             log_probabilities: (images, slots, symbols).
         """
         images, _, size = log_probabilities.shape
-        rows = np.arange(images)
-        symbols = log_probabilities[rows, self._greedy].argmax(axis=1)
+        symbols = log_probabilities[np.arange(images), self._greedy].argmax(axis=1)
         going = (self._greedy >= 0) & (symbols != END)
         wanted = self._greedy * (size - 1) + symbols - 1
         present = chosen == wanted[:, None]
@@ -340,19 +335,17 @@ class _BeamSearch:
         going = reachable > self._bars()
         if going.all():
             return
-        slots = self._symbols.shape[1]
+        rows = np.repeat(going, self._symbols.shape[1])
         self._images, self._symbols = self._images[going], self._symbols[going]
         self._totals, self._greedy = self._totals[going], self._greedy[going]
-        rows = np.repeat(going, slots)
         self._states = [state[rows] for state in self._states]
 
     def _trace(self, image: int, item: _Finished) -> Hypothesis:
         """Follows a hypothesis back to its first symbol."""
-        written = []
+        symbols, rows = [], [] if item.row is None else [item.row]
         slot = item.slot
         for layer in reversed(self._layers[: item.position]):
-            place = image, slot
-            span = float(layer.lefts[place]), float(layer.rights[place])
-            written.append(_Written(int(layer.symbols[place]), float(layer.chances[place]), span))
-            slot = int(layer.parents[place])
-        return _hypothesis(written[::-1], item.total, item.closing, self._options.length_penalty)
+            symbols.append(int(layer.symbols[image, slot]))
+            rows.append(int(layer.rows[image, slot]))
+            slot = int(layer.parents[image, slot])
+        return self._history.hypothesis(image, symbols[::-1], rows[::-1], item.total)

@@ -55,12 +55,13 @@ def calibrated_at(log_probabilities: FloatArray, symbols: NDArray[np.int64], tem
     Returns:
         Calibrated log-probabilities (rows), at most 0.
     """
+    rows = np.arange(len(symbols))
     if temperature == 1.0:
-        chosen = np.take_along_axis(log_probabilities, symbols[:, None], axis=1)[:, 0]
+        chosen = log_probabilities[rows, symbols]
     else:
         scaled = log_probabilities / temperature
         peak = scaled.max(axis=1)
         total = np.exp(scaled - peak[:, None]).sum(axis=1)
-        chosen = np.take_along_axis(scaled, symbols[:, None], axis=1)[:, 0] - peak - np.log(total)
+        chosen = scaled[rows, symbols] - peak - np.log(total)
     result: FloatArray = np.minimum(chosen, 0.0)
     return result
