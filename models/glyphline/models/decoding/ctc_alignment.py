@@ -149,31 +149,33 @@ def _viterbi(lattice: _Lattice, paths: NDArray[np.int64]) -> None:
     if not frames:
         return
     # Two columns of impossibility before the first state, so that moves by one and two states are plain slices.
-    best = np.full((texts, states + 2), -np.inf)
-    stay, one, two = best[:, 2:], best[:, 1:-1], best[:, :-2]
+    best = np.full((frames, texts, states + 2), -np.inf)
+    stay, one, two = best[:, :, 2:], best[:, :, 1:-1], best[:, :, :-2]
     barrier = np.where(lattice.skips, 0.0, -np.inf)
-    history = np.empty((frames, texts, states))
-    moves = np.zeros((frames, texts, states), dtype=np.int64)
-    stay[:, :2] = lattice.emissions[0, :, :2]
-    history[0] = stay
+    stay[0, :, :2] = lattice.emissions[0, :, :2]
     for frame in range(1, frames):
-        moved = np.maximum(one, stay)
-        jumped = two + barrier
-        moves[frame] = one > stay
-        moves[frame][jumped > moved] = 2
-        np.maximum(moved, jumped, out=moved)
-        np.add(moved, lattice.emissions[frame], out=stay)
-        history[frame] = stay
+        here = stay[frame]
+        np.add(two[frame - 1], barrier, out=here)
+        np.maximum(here, one[frame - 1], out=here)
+        np.maximum(here, stay[frame - 1], out=here)
+        here += lattice.emissions[frame]
 
-    everyone = np.arange(texts)
-    last_frames = np.maximum(lattice.lengths - 1, 0)
-    before = np.maximum(lattice.ends - 1, 0)
-    ends_in_symbol = history[last_frames, everyone, before] > history[last_frames, everyone, lattice.ends]
-    state = np.where(ends_in_symbol, before, lattice.ends)
-    for frame in range(frames - 1, -1, -1):
-        walking = lattice.lengths > frame
-        paths[lattice.order, frame] = np.where(walking, state, 0)
-        state = np.where(walking, state - moves[frame, everyone, state], state)
+    # States advanced on entering each state, at each frame but the first.
+    moves = (one > stay)[:-1].astype(np.int8)
+    moves[two[:-1] + barrier > np.maximum(one, stay)[:-1]] = 2
+    for position, (text, length, end) in enumerate(
+        zip(lattice.order.tolist(), lattice.lengths.tolist(), lattice.ends.tolist(), strict=True)
+    ):
+        if not length:
+            continue
+        final = stay[length - 1, position]
+        state = end - 1 if end and final[end - 1] > final[end] else end
+        walked = moves[: length - 1, position].tobytes()
+        path = [state]
+        for offset in range((length - 2) * states, -1, -states):
+            state -= walked[offset + state]
+            path.append(state)
+        paths[text, :length] = path[::-1]
 
 
 def _texts_at_once(log_probabilities: FloatArray, texts: list[Text]) -> int:
