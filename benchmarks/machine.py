@@ -1,4 +1,4 @@
-"""What a figure was measured on: figures without it mean nothing."""
+"""What a figure was measured on, and how it is printed: figures without their machine mean nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
 
 from glyphline.models.session import available_threads
 
@@ -19,6 +22,15 @@ def describe_machine() -> dict[str, str]:
         "python": platform.python_version(),
         **{package: version(package) for package in ("onnxruntime", "numpy", "pillow", "grpcio")},
     }
+
+
+def print_report(table: Table, machine: dict[str, str]) -> None:
+    """Prints a table and the machine below it, as wide as they are where no terminal sets the width."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
+    console.print(table)
+    console.print(", ".join(f"{name} {value}" for name, value in machine.items()), soft_wrap=True)
 
 
 def _processor() -> str:

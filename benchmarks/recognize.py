@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from bare import BareNetwork, ready_batches
-from machine import describe_machine
-from rich.console import Console
+from machine import describe_machine, print_report
 from rich.table import Table
 from strips import STRIPS, load_strips
 
@@ -121,13 +120,15 @@ def measure(
     )
 
 
-def show(figures: list[Figures], title: str) -> None:
+def show(figures: list[Figures], title: str, machine: dict[str, str]) -> None:
     """Prints the figures as a table."""
-    table = Table(
-        title=title, caption="CPU time, medians of the rounds; ratio: recogniser / bare, in brackets its range"
-    )
-    for heading in ("batch", "mean run", "decoder", "images / CPU s", "bare", "ms / image", "bare", "ratio", "stages"):
-        table.add_column(heading, justify="left" if heading in {"decoder", "stages"} else "right")
+    caption = "CPU time, medians of the rounds; ratio: recogniser / bare, and its range over the rounds"
+    table = Table(title=title, caption=caption)
+    table.add_column("batch", justify="right")
+    table.add_column("mean run", justify="right")
+    table.add_column("decoder")
+    for heading in ("images / CPU s", "bare", "ms / image", "bare", "ratio", "range", *figures[0].shares):
+        table.add_column(heading, justify="right")
     for row in figures:
         table.add_row(
             str(row.batch),
@@ -137,10 +138,11 @@ def show(figures: list[Figures], title: str) -> None:
             f"{row.bare_images_per_cpu_second:.0f}",
             f"{row.milliseconds:.2f}",
             f"{row.bare_milliseconds:.2f}",
-            f"{row.ratio:.2f} ({row.ratio_low:.2f}–{row.ratio_high:.2f})",
-            ", ".join(f"{name} {share:.0%}" for name, share in row.shares.items()),
+            f"{row.ratio:.2f}",
+            f"{row.ratio_low:.2f}–{row.ratio_high:.2f}",
+            *(f"{share:.0%}" for share in row.shares.values()),
         )
-    Console().print(table)
+    print_report(table, machine)
 
 
 def main() -> int:
@@ -179,8 +181,7 @@ def main() -> int:
         )
         print()
     else:
-        show(figures, f"{manifest.name} {manifest.version} ({manifest.head}), {len(contents)} images")
-        Console().print(", ".join(f"{name} {value}" for name, value in machine.items()))
+        show(figures, f"{manifest.name} {manifest.version} ({manifest.head}), {len(contents)} images", machine)
     return 0
 
 

@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 from bare_pool import BarePool, BareWork
 from load import Outcome, Task, closed_loop, open_loop
-from machine import describe_machine
+from machine import describe_machine, print_report
 from rich.console import Console
 from rich.table import Table
 from server import Server, serving
@@ -55,6 +55,7 @@ class Served:
 
     images_per_second: float
     cpu_milliseconds: float
+    front_cpu_milliseconds: float
     outcome: Outcome
 
 
@@ -65,7 +66,8 @@ class Figures:
     Attributes:
         load: What was done: `64 callers`, `100 images/s`.
         images_per_second: Served.
-        cpu_milliseconds: CPU time of the server an image.
+        cpu_milliseconds: CPU time of the server an image, of all its processes.
+        front_cpu_milliseconds: Of it the front process's.
         client_cpu_milliseconds: CPU time of the client an image.
         latency_milliseconds: Percentile → latency.
         calls: Calls answered.
@@ -80,6 +82,7 @@ class Figures:
     load: str
     images_per_second: float
     cpu_milliseconds: float
+    front_cpu_milliseconds: float
     client_cpu_milliseconds: float
     latency_milliseconds: dict[str, float]
     calls: int
@@ -93,13 +96,13 @@ class Figures:
 
 def serve_window(server: Server, drive: Callable[[], Outcome]) -> Served:
     """Lets the client drive the server once and takes the server's own CPU time beside it."""
-    cpu = server.cpu_seconds()
+    cpu, front = server.cpu_seconds(), server.front_cpu_seconds()
     outcome = drive()
-    cpu = server.cpu_seconds() - cpu
+    cpu, front = server.cpu_seconds() - cpu, server.front_cpu_seconds() - front
     images = len(outcome.latencies)
     if not images:
         raise SystemExit(f"no call was answered: {dict(outcome.errors)}")
-    return Served(images / outcome.seconds, 1000 * cpu / images, outcome)
+    return Served(images / outcome.seconds, 1000 * cpu / images, 1000 * front / images, outcome)
 
 
 def summarise(load: str, served: list[Served], bare: list[BareWork]) -> Figures:
@@ -110,6 +113,7 @@ def summarise(load: str, served: list[Served], bare: list[BareWork]) -> Figures:
         load=load,
         images_per_second=statistics.median(window.images_per_second for window in served),
         cpu_milliseconds=statistics.median(window.cpu_milliseconds for window in served),
+        front_cpu_milliseconds=statistics.median(window.front_cpu_milliseconds for window in served),
         client_cpu_milliseconds=1000 * sum(outcome.cpu_seconds for outcome in outcomes) / len(latencies),
         latency_milliseconds={f"p{point}": 1000 * float(np.percentile(latencies, point)) for point in PERCENTILES},
         calls=len(latencies),
@@ -195,40 +199,29 @@ def measure_open(arguments: argparse.Namespace, task: Task, server: Server) -> l
     return figures
 
 
-def show(figures: list[Figures], title: str) -> None:
+def show(figures: list[Figures], title: str, machine: dict[str, str]) -> None:
     """Prints the figures as a table."""
-    table = Table(title=title, caption="medians of the rounds; ratio: served / bare; latencies in milliseconds")
-    for heading in (
-        "load",
-        "images/s",
-        "bare",
-        "ratio",
-        "CPU ms/image",
-        "bare",
-        "ratio",
-        *figures[0].latency_milliseconds,
-    ):
+    caption = "medians of the rounds; ratio: served / bare; CPU: milliseconds an image; p50 …: latency in milliseconds"
+    table = Table(title=title, caption=caption)
+    compared = figures[0].throughput_ratio is not None
+    headings = ["load", "images/s", "CPU", "of it front", "client"]
+    headings[2:2] = ["bare", "ratio"] if compared else []
+    headings[5:5] = ["bare", "ratio"] if compared else []
+    for heading in (*headings, *figures[0].latency_milliseconds, "failed", "different text"):
         table.add_column(heading, justify="right")
-    table.add_column("failed", justify="right")
-    table.add_column("different text", justify="right")
-
-    def number(value: float | None, digits: int) -> str:
-        return "" if value is None else f"{value:.{digits}f}"
-
     for row in figures:
+        cells = [row.load, f"{row.images_per_second:.0f}", f"{row.cpu_milliseconds:.2f}"]
+        cells += [f"{row.front_cpu_milliseconds:.2f}", f"{row.client_cpu_milliseconds:.2f}"]
+        if compared:
+            cells[2:2] = [f"{row.bare_images_per_second:.0f}", f"{row.throughput_ratio:.2f}"]
+            cells[5:5] = [f"{row.bare_cpu_milliseconds:.2f}", f"{row.cpu_ratio:.2f}"]
         table.add_row(
-            row.load,
-            number(row.images_per_second, 0),
-            number(row.bare_images_per_second, 0),
-            number(row.throughput_ratio, 2),
-            number(row.cpu_milliseconds, 2),
-            number(row.bare_cpu_milliseconds, 2),
-            number(row.cpu_ratio, 2),
-            *(number(value, 1) for value in row.latency_milliseconds.values()),
+            *cells,
+            *(f"{value:.1f}" for value in row.latency_milliseconds.values()),
             ", ".join(f"{code} {count}" for code, count in row.errors.items()) or "0",
             f"{row.different} of {row.calls}",
         )
-    Console().print(table)
+    print_report(table, machine)
 
 
 def parse() -> argparse.Namespace:
@@ -283,9 +276,8 @@ def main() -> int:
         json.dump(report, sys.stdout, indent=2)
         print()
     else:
-        show(figures, f"{manifest.name} {manifest.version} ({manifest.head}), {arguments.workers} workers")
-        memory_text = f"server memory {memory / 2**20:.0f} MiB"
-        Console().print(", ".join([*(f"{name} {value}" for name, value in machine.items()), memory_text]))
+        machine["server memory"] = f"{memory / 2**20:.0f} MiB"
+        show(figures, f"{manifest.name} {manifest.version} ({manifest.head}), {arguments.workers} workers", machine)
     return 1 if any(row.errors or row.different for row in figures) else 0
 
 

@@ -37,6 +37,10 @@ class Server:
         """Returns the CPU time that the front process and its workers have taken so far (Linux)."""
         return sum(_cpu_seconds(process) for process in _family(self.process.pid))
 
+    def front_cpu_seconds(self) -> float:
+        """Returns the front process's part of it: gRPC, the queue, metrics."""
+        return _cpu_seconds(self.process.pid)
+
     def resident_bytes(self) -> int:
         """Returns the memory that the front process and its workers hold, shared pages split between them (Linux)."""
         return sum(_proportional_bytes(process) for process in _family(self.process.pid))
