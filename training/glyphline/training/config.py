@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glyphline.models.alphabet import Alphabet
+from glyphline.models.bundle import DataSource
 from glyphline.models.image import ImageSettings
 from glyphline.training.augment import Wear
 from glyphline.training.errors import TrainingError
@@ -259,6 +260,8 @@ class TrainingConfig(Section):
         loop: The training loop.
         sources: Where strips come from.
         validation: Named sets; the run's error rate is the mean over them.
+        licence: Licence of the weights, for the card.
+        data: Data sets with their licences, for the card.
     """
 
     name: str
@@ -271,6 +274,8 @@ class TrainingConfig(Section):
     loop: LoopConfig = LoopConfig()
     sources: tuple[Source, ...] = Field(min_length=1)
     validation: dict[str, EvaluationSet] = Field(min_length=1)
+    licence: str = "Apache-2.0"
+    data: tuple[DataSource, ...] = ()
 
     def make_alphabet(self) -> Alphabet:
         """Returns the alphabet; each character is one symbol."""

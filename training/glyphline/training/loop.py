@@ -25,6 +25,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.error_rate import evaluate_pairs
+from glyphline.models.session import available_threads
 from glyphline.training.config import TrainingConfig, read_config
 from glyphline.training.curves import draw_curves
 from glyphline.training.datasets.batches import Batch, collate, draw_pool, encode_sample, split_pool
@@ -189,10 +190,6 @@ class RecogniserModule(lightning.LightningModule):
         groups = [{"params": matrices, "weight_decay": self.config.loop.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
         return torch.optim.AdamW(groups, lr=self.config.loop.learning_rate, betas=(0.9, 0.98))
 
-    def val_dataloader(self) -> list[int]:
-        """Validation runs over the sets that are in memory; Lightning only needs one turn."""
-        return [0]
-
     def validation_step(self, batch: int, index: int) -> None:
         """Reads every validation set with every head, greedily and from its own outputs, and logs error rates."""
         network = self.average.module
@@ -208,12 +205,12 @@ class RecogniserModule(lightning.LightningModule):
                     )
             for head, read in pairs.items():
                 result = evaluate_pairs(read)
-                self.log(f"{name}_{head}_exact", result.exact)
-                self.log(f"{name}_{head}_cer", result.cer)
+                self.log(f"{name}_{head}_exact", result.exact, batch_size=1)
+                self.log(f"{name}_{head}_cer", result.cer, batch_size=1)
                 rates.setdefault(head, []).append(1 - result.exact)
         for head, values in rates.items():
-            self.log(f"validation_{head}_error", float(np.mean(values)))
-        self.log("validation_error", float(np.mean([np.mean(values) for values in rates.values()])), prog_bar=True)
+            self.log(f"validation_{head}_error", float(np.mean(values)), batch_size=1)
+        self.log("validation_error", float(np.mean([np.mean(values) for values in rates.values()])), prog_bar=True, batch_size=1)
 
 
 class StripData(lightning.LightningDataModule):
@@ -236,6 +233,10 @@ class StripData(lightning.LightningDataModule):
             worker_init_fn=_one_thread,
         )
 
+    def val_dataloader(self) -> list[int]:
+        """Validation runs over the sets that are in memory; Lightning only needs one turn."""
+        return [0]
+
 
 def _one_thread(worker: int) -> None:
     torch.set_num_threads(1)
@@ -245,8 +246,8 @@ def _one_thread(worker: int) -> None:
 class RunLog(Callback):
     """Writes a row of figures after each epoch, and redraws the curves."""
 
-    def __init__(self, log: MetricsLog, curves: Path) -> None:
-        self.log = log
+    def __init__(self, metrics: MetricsLog, curves: Path) -> None:
+        self.metrics = metrics
         self.curves = curves
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
@@ -257,8 +258,8 @@ class RunLog(Callback):
         row["learning_rate"] = float(trainer.optimizers[0].param_groups[0]["lr"])
         if (trainer.current_epoch + 1) % pl_module.config.loop.validate_every == 0:
             row |= {name: float(value) for name, value in trainer.callback_metrics.items() if name != "loss"}
-        self.log.append(row)
-        draw_curves(self.log.rows(), self.curves)
+        self.metrics.append(row)
+        draw_curves(self.metrics.rows(), self.curves)
         logger.info(", ".join(f"{name} {value:.4g}" for name, value in row.items()))
 
 
@@ -309,12 +310,13 @@ def train(config_path: Path, data_root: Path, output: Path, resume: bool = True)
     kept = output / "config.toml"
     if last.exists() and kept.exists():
         before = read_config(kept)
-        same = {"loop"}  # how long and how fast may change; what is trained may not
+        same = {"loop", "licence", "data"}  # how long and how fast may change; what is trained may not
         if before.model_dump(exclude=same) != config.model_dump(exclude=same):
             raise TrainingError(f"{output} was begun with another configuration ({kept}): choose another --output, or --fresh")
     if config_path.resolve() != kept.resolve():
         shutil.copyfile(config_path, kept)
 
+    torch.set_num_threads(available_threads())  # torch counts physical cores, and not those that it may use
     torch.manual_seed(config.seed)
     module = RecogniserModule(config, encode_validation(config, data_root))
     data = StripData(config, [build_source(source, data_root) for source in config.sources])

@@ -1,0 +1,191 @@
+"""Export: from a training run to a bundle, behind a gate that ONNX Runtime must pass.
+
+The graphs are written with torch's exporter, compared with the network over a grid of batch sizes and widths, and only then
+does the bundle appear, whole, in its place.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import nn
+
+from glyphline.models.bundle import DecoderDefaults, Manifest, Probe, StateTensor, load_bundle, write_manifest
+from glyphline.models.decoding.confidence import fit_temperature
+from glyphline.models.recognizer import Recognizer
+from glyphline.training.card import write_card
+from glyphline.training.config import TrainingConfig
+from glyphline.training.datasets.build import build_set
+from glyphline.training.datasets.samples import Sample
+from glyphline.training.errors import ExportError
+from glyphline.training.evaluate import read_samples
+from glyphline.training.loop import load_network
+from glyphline.training.networks.encoder import Encoder
+from glyphline.training.networks.onnx_recurrent import OPSET
+from glyphline.training.networks.recogniser import RecogniserNetwork
+from glyphline.training.onnx_graphs import Head, make_graphs, write_graph
+from glyphline.training.parity import check_parity
+
+logger = logging.getLogger(__name__)
+
+
+def check_texts(network: RecogniserNetwork, config: TrainingConfig, head: Head, recognizer: Recognizer, samples: list[Sample]) -> None:
+    """Reads strips one by one in torch and in batches in the recogniser; every text must be the same.
+
+    Raises:
+        ExportError: If a text differs; strip and texts are named.
+    """
+    from glyphline.models.image import GreyImage, normalise  # noqa: PLC0415 - only the gate normalises here
+
+    alphabet = config.make_alphabet()
+    for sample, reading in zip(samples, read_samples(recognizer, samples), strict=True):
+        pixels = normalise(GreyImage(sample.pixels), config.image)
+        width = pixels.shape[1]
+        padded = np.pad(pixels, ((0, 0), (0, -width % Encoder.WIDTH_MULTIPLE)))
+        images = torch.from_numpy(padded)[None, None]
+        symbols = network.read(images, torch.tensor([width]), config.max_output_length)[head][0]
+        expected = alphabet.decode(symbols)[: config.max_output_length]
+        if reading.text != expected:
+            raise ExportError(f"{sample.source}: torch reads {expected!r}, the bundle {reading.text!r}: no bundle was written")
+
+
+def git_commit(folder: Path) -> str:
+    """Returns the commit of the source tree that holds `folder`, or `unknown`."""
+    command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def export_run(run: Path, output: Path, name: str, version: int, head: str, data_root: Path | None) -> Path:
+    """Exports one head of a trained network as a bundle.
+
+    Args:
+        run: Folder of the training run.
+        output: Repository folder; the bundle becomes `<output>/<name>/<version>`.
+        name: Name of the bundle.
+        version: Its version.
+        head: `ctc` or `attention`.
+        data_root: Folder of the data, from whose validation sets come the probe, the calibration and the check of texts.
+
+    Returns:
+        Folder of the bundle.
+
+    Raises:
+        ExportError: If the run lacks the head, the target exists, or ONNX Runtime does not agree with torch.
+    """
+    target = output / name / str(version)
+    if target.exists():
+        raise ExportError(f"{target} exists: choose another version, or remove it")
+    if data_root is None:
+        raise ExportError("the folder of the run's data is needed (--data-root): its validation sets calibrate the bundle")
+    chosen = cast(Head, head)
+    config, network, strips_seen = load_network(run)
+    samples = [sample for settings in config.validation.values() for sample in build_set(settings, data_root)]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{version}-", dir=target.parent))
+    try:
+        graphs = make_graphs(network, chosen, config.image.height)
+        for graph in graphs:
+            logger.info("writing %s.onnx", graph.role)
+            write_graph(graph, partial / f"{graph.role}.onnx")
+        difference = check_parity(network, chosen, partial, config.image.height)
+        logger.info("greatest difference of a probability between torch and ONNX Runtime: %.2g", difference)
+        assert network.attention is not None or chosen == "ctc"
+        states = []
+        if chosen == "attention" and network.attention is not None:
+            for state in network.attention.state_names:
+                over_frames = state in ("previous", "covered")
+                size = None if over_frames else network.attention.size
+                states.append(StateTensor(name=state, kind="frames" if over_frames else "fixed", size=size))
+        probe = next(s for s in samples if len(s.text) >= 5)
+        Image.fromarray(probe.pixels).save(partial / "probe.png")
+        frame = Encoder.WIDTH_MULTIPLE / (config.network.frames_per_step if chosen == "ctc" else 1)
+        manifest = Manifest(
+            name=name,
+            version=version,
+            task=config.task,
+            head=chosen,
+            alphabet=list(config.alphabet),
+            image=config.image,
+            max_output_length=config.max_output_length,
+            decoder=DecoderDefaults(name="greedy", beam_width=10, length_penalty=1.0 if chosen == "attention" else 0.0),
+            pixels_per_frame=frame,
+            width_multiple=Encoder.WIDTH_MULTIPLE,
+            graphs={graph.role: f"{graph.role}.onnx" for graph in graphs},
+            states=states,
+            probe=Probe(image="probe.png", text="", confidence=0.0),
+            training={
+                "config": config.model_dump(mode="json"),
+                "strips_seen": strips_seen,
+                "parameters": sum(parameter.numel() for graph in graphs[:1] for parameter in _parameters(network, chosen)),
+                "parity": difference,
+                "opset": OPSET,
+                "torch": torch.__version__,
+            },
+            licence=config.licence,
+            data=list(config.data),
+            git_commit=git_commit(Path(__file__).parent),
+            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        )
+        _finish(partial, manifest, network, config, chosen, samples)
+        partial.chmod(0o755)
+        partial.rename(target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return target
+
+
+def _parameters(network: RecogniserNetwork, head: Head) -> Iterator[nn.Parameter]:
+    yield from network.encoder.parameters()
+    part = network.ctc if head == "ctc" else network.attention
+    assert part is not None
+    yield from part.parameters()
+
+
+def _finish(
+    folder: Path,
+    manifest: Manifest,
+    network: RecogniserNetwork,
+    config: TrainingConfig,
+    head: Head,
+    samples: list[Sample],
+) -> None:
+    """Calibrates, checks the texts, notes what the probe gives, and writes card and manifest."""
+
+    def load(temperature: float) -> Recognizer:
+        nonlocal manifest
+        manifest = manifest.model_copy(update={"temperature": temperature})
+        (folder / "model_card.md").write_text(write_card(manifest), encoding="utf-8")
+        write_manifest(folder, manifest)
+        return Recognizer.load(load_bundle(folder), threads=1, verify_probe=False)
+
+    first = read_samples(load(1.0), samples)
+    check_texts(network, config, head, load(1.0), samples[:: max(1, len(samples) // 200)])
+    right = [reading.text == sample.text for reading, sample in zip(first, samples, strict=True)]
+
+    def confidences(temperature: float) -> list[float]:
+        return [reading.confidence for reading in read_samples(load(temperature), samples)]
+
+    temperature = round(fit_temperature(confidences, right, low=0.5, high=4.0, tolerance=0.05), 3)
+    recognizer = load(temperature)
+    reading = recognizer.recognize([(folder / "probe.png").read_bytes()])[0]
+    if isinstance(reading, Exception):
+        raise ExportError(f"the probe image cannot be read: {reading}")
+    manifest = manifest.model_copy(
+        update={"probe": Probe(image="probe.png", text=reading.text, confidence=round(reading.confidence, 4))}
+    )
+    load(temperature)
+    Recognizer.load(load_bundle(folder), threads=1)  # with its probe, as every server will

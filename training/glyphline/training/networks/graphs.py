@@ -1,0 +1,64 @@
+"""The graphs of a bundle as modules: exactly the inputs and outputs that `glyphline.models.bundle` names."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from glyphline.training.networks.attention import AttentionHead
+from glyphline.training.networks.ctc import CTCHead
+from glyphline.training.networks.encoder import Encoder
+from glyphline.training.networks.masking import valid_mask
+from glyphline.training.networks.onnx_recurrent import replace_recurrent
+
+
+def exporting(encoder: Encoder) -> Encoder:
+    """Returns a copy of an encoder whose recurrent layers export as ONNX operators."""
+    encoder = copy.deepcopy(encoder).eval()
+    replace_recurrent(encoder.recurrent)
+    return encoder
+
+
+class CTCGraph(nn.Module):
+    """`network.onnx`: images and widths to log-probabilities and frame counts."""
+
+    def __init__(self, encoder: Encoder, head: CTCHead) -> None:
+        super().__init__()
+        self.encoder = exporting(encoder)
+        self.head = head
+
+    def forward(self, images: Tensor, widths: Tensor) -> tuple[Tensor, Tensor]:
+        """Maps `(batch, 1, height, width)` uint8 and `(batch,)` to `(batch, frames, symbols)` and `(batch,)`."""
+        log_probabilities, lengths = self.head(*self.encoder(images, widths))
+        return log_probabilities, lengths
+
+
+class EncoderGraph(nn.Module):
+    """`encoder.onnx`: images and widths to memory, keys, frame counts and the decoder's initial state."""
+
+    def __init__(self, encoder: Encoder, head: AttentionHead) -> None:
+        super().__init__()
+        self.encoder = exporting(encoder)
+        self.head = head
+
+    def forward(self, images: Tensor, widths: Tensor) -> tuple[Tensor, ...]:
+        """Maps `(batch, 1, height, width)` uint8 and `(batch,)` to the decoder's inputs."""
+        memory, lengths = self.encoder(images, widths)
+        keys, state = self.head.begin(memory, lengths)
+        return (memory, keys, lengths, *(tensor + 0 for tensor in state))  # no two outputs may be one tensor
+
+
+class DecoderStepGraph(nn.Module):
+    """`decoder_step.onnx`: one symbol a row; rows are independent."""
+
+    def __init__(self, head: AttentionHead) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, symbols: Tensor, memory: Tensor, keys: Tensor, lengths: Tensor, state: list[Tensor]) -> tuple[Tensor, ...]:
+        """Maps last symbols `(rows,)`, what the encoder gave, and the state, to log-probabilities, attention and state."""
+        mask = valid_mask(lengths, memory.shape[1])
+        scores, attention, following = self.head.step(symbols, memory, keys, mask, state)
+        return (torch.log_softmax(scores, dim=-1), attention, *(tensor + 0 for tensor in following))

@@ -1,0 +1,101 @@
+"""The parity gate: torch and ONNX Runtime must give the same probabilities, whatever the batch and the widths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+from numpy.typing import NDArray
+
+from glyphline.models.session import open_session
+from glyphline.training.errors import ExportError
+from glyphline.training.networks.recogniser import RecogniserNetwork
+from glyphline.training.onnx_graphs import Head
+
+TOLERANCE = 1e-4
+"""Greatest difference of a probability between torch and ONNX Runtime."""
+
+PARITY_BATCHES = (1, 2, 5, 33)
+PARITY_WIDTHS = (16, 32, 64, 100, 128, 332)
+
+
+def check_parity(network: RecogniserNetwork, head: Head, folder: Path, height: int) -> float:
+    """Compares torch and ONNX Runtime over a grid of batch sizes and widths.
+
+    The attention head is followed for several steps, each side with its own states.
+
+    Args:
+        network: The trained network.
+        head: Its head.
+        folder: Folder of the graphs.
+        height: Height of strips.
+
+    Returns:
+        Greatest difference of a probability.
+
+    Raises:
+        ExportError: If it is above `TOLERANCE`, or the likeliest symbols differ where their probabilities do.
+    """
+    random = np.random.default_rng(0)
+    roles = ["network"] if head == "ctc" else ["encoder", "decoder_step"]
+    sessions = {role: open_session(folder / f"{role}.onnx", "cpu", 1) for role in roles}
+    worst = 0.0
+    for batch in PARITY_BATCHES:
+        for width in PARITY_WIDTHS:
+            widths = random.integers(1, width + 1, batch)
+            widths[0] = width
+            images = random.integers(0, 256, (batch, 1, height, width)).astype(np.uint8)
+            images *= (random.random(images.shape) < 0.2).astype(np.uint8)
+            feeds = {"images": images, "widths": widths.astype(np.int64)}
+            if head == "ctc":
+                difference = _compare_ctc(network, sessions["network"], feeds)
+            else:
+                difference = _compare_attention(network, sessions["encoder"], sessions["decoder_step"], feeds)
+            worst = max(worst, difference)
+            if not difference <= TOLERANCE:
+                raise ExportError(
+                    f"ONNX Runtime differs from torch by {difference:.2g} in a probability (at most {TOLERANCE:g}) for a "
+                    f"batch of {batch}, {width} wide: no bundle was written"
+                )
+    return worst
+
+
+def _valid(lengths: NDArray[Any], longest: int) -> NDArray[Any]:
+    return np.arange(longest)[None, :] < lengths[:, None]
+
+
+@torch.no_grad()
+def _compare_ctc(network: RecogniserNetwork, session: onnxruntime.InferenceSession, feeds: dict[str, NDArray[Any]]) -> float:
+    found, lengths = session.run(None, feeds)
+    assert network.ctc is not None
+    expected, frames = network.ctc(*network.encoder(torch.from_numpy(feeds["images"]), torch.from_numpy(feeds["widths"])))
+    if not np.array_equal(lengths, frames.numpy()):
+        raise ExportError(f"ONNX Runtime counts {lengths.tolist()} frames, torch {frames.tolist()}: no bundle was written")
+    difference = np.abs(np.exp(found) - expected.exp().numpy()).max(axis=2)
+    return float(difference[_valid(lengths, found.shape[1])].max())
+
+
+@torch.no_grad()
+def _compare_attention(
+    network: RecogniserNetwork, encoder: onnxruntime.InferenceSession, step: onnxruntime.InferenceSession, feeds: dict[str, NDArray[Any]], steps: int = 6
+) -> float:
+    head = network.attention
+    assert head is not None
+    memory, keys, lengths, *states = encoder.run(None, feeds)
+    torch_memory, torch_lengths = network.encoder(torch.from_numpy(feeds["images"]), torch.from_numpy(feeds["widths"]))
+    torch_keys, torch_states = head.begin(torch_memory, torch_lengths)
+    mask = torch.arange(torch_memory.shape[1]).unsqueeze(0) < torch_lengths.unsqueeze(1)
+    symbols = np.full(len(lengths), head.start, np.int64)
+    worst = 0.0
+    for _ in range(steps):
+        inputs = {"symbols": symbols, "memory": memory, "keys": keys, "lengths": lengths}
+        inputs |= dict(zip(head.state_names, states, strict=True))
+        found, _, *states = step.run(None, inputs)
+        scores, _, torch_states = head.step(torch.from_numpy(symbols), torch_memory, torch_keys, mask, torch_states)
+        expected = torch.softmax(scores, dim=-1).numpy()
+        worst = max(worst, float(np.abs(np.exp(found) - expected).max()))
+        symbols = expected.argmax(axis=1).astype(np.int64)
+    return worst
