@@ -21,9 +21,10 @@ from glyphline.models.repository import DEFAULT_NAME, ModelRepository, pretraine
 from glyphline.models.session import Device
 from glyphline.models.timings import StageTimings
 
-__all__ = ["BUCKET_STEP", "Recognizer", "StageTimings", "bucket_width", "load_recognizer"]
+__all__ = ["BUCKET_STEP", "MAX_COLUMNS", "Recognizer", "StageTimings", "bucket_width", "load_recognizer"]
 
 BUCKET_STEP = 16  # pixels of normalised width: finer would make more batches, coarser more padding
+MAX_COLUMNS = 8192  # of one batch: memory grows with them, and beyond this speed does not
 _PROBE_TOLERANCE = 1e-2  # of confidence; processors and versions of ONNX Runtime differ by far less
 
 _DEFAULT_OPTIONS = DecodingOptions()
@@ -134,7 +135,8 @@ class Recognizer:
             images: Image files, or images already decoded.
             options: How to decode.
             limits: How large an image file may be.
-            max_batch: Most images that go through the networks at once.
+            max_batch: Most images that go through the networks at once. Of wide images fewer do, so that memory stays
+                bounded.
             timings: Is told where the time goes.
 
         Returns:
@@ -160,8 +162,9 @@ class Recognizer:
                 else:
                     buckets.setdefault(bucket_width(strip.pixels.shape[1], self._multiple), []).append(strip)
         for width, strips in sorted(buckets.items()):
-            for begin in range(0, len(strips), max_batch):
-                outcomes.update(self._read_batch(strips[begin : begin + max_batch], width, resolved, timings))
+            size = max(1, min(max_batch, MAX_COLUMNS // width))
+            for begin in range(0, len(strips), size):
+                outcomes.update(self._read_batch(strips[begin : begin + size], width, resolved, timings))
         return [outcomes[index] for index in range(len(images))]
 
     def verify_probe(self) -> None:
