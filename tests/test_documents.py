@@ -1,0 +1,83 @@
+"""The documents say what is so: links lead somewhere, commands exist, and what they list is what there is."""
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+from typer.main import get_command
+
+from glyphline.cli.application import app
+from glyphline.service.grpc_metrics import MetricsInterceptor
+from glyphline.service.metrics import Metrics
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "tests/data/README.md"]
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """Returns the fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / document).read_text(encoding="utf-8"), re.M | re.S)
+
+
+def commands(document: str) -> list[list[str]]:
+    """Returns the commands of a document's console blocks, split into words, without their comments."""
+    lines = [line for block in blocks(document, "console") for line in block.splitlines()]
+    return [shlex.split(line.removeprefix("$ "), comments=True) for line in lines if line.startswith("$ ")]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_lead_somewhere(document: str) -> None:
+    path = ROOT / document
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8"))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (path.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_make_has_the_targets(document: str) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    named = set(re.findall(r"(?:`|\$ )make ([a-z]+)", (ROOT / document).read_text(encoding="utf-8")))
+    assert named
+    assert named <= targets
+
+
+def test_the_commands_of_the_readme_exist() -> None:
+    parts = get_command(app).commands  # type: ignore[attr-defined]  # typer's own copy of click has no types
+    found = [words for words in commands("README.md") if words[0] == "glyphline"]
+    assert {words[1] for words in found} >= {"recognize", "transcribe", "serve", "train", "export", "evaluate"}
+    for words in found:
+        known = {option for parameter in parts[words[1]].params for option in parameter.opts}
+        assert {word for word in words[2:] if word.startswith("-")} <= known, words
+
+
+def test_the_scripts_that_the_documents_run_exist() -> None:
+    scripts = [words[1] for document in DOCUMENTS for words in commands(document) if words[0] == "python"]
+    assert scripts
+    assert [script for script in scripts if not (ROOT / script).is_file()] == []
+
+
+def test_the_python_of_the_readme_imports_what_there_is() -> None:
+    for block in blocks("README.md", "python"):
+        imports: list[ast.stmt] = [
+            node for node in ast.parse(block).body if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        exec(compile(ast.Module(imports, type_ignores=[]), "README.md", "exec"), {})
+
+
+def test_the_metrics_are_those_of_the_document() -> None:
+    metrics = Metrics(CollectorRegistry())
+    MetricsInterceptor(metrics.registry)
+    there = set()
+    for family in metrics.registry.collect():
+        there.add(f"{family.name}_total" if family.type == "counter" else family.name)
+    table = (
+        (ROOT / "docs" / "architecture.md")
+        .read_text(encoding="utf-8")
+        .partition("### Metrics")[2]
+        .partition("\n## ")[0]
+    )
+    named = set(re.findall(r"`((?:glyphline|grpc_server)_[a-z_]+)`", table))
+    assert named == {name for name in there if name.startswith(("glyphline_", "grpc_server_"))}
