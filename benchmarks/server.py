@@ -17,8 +17,8 @@ from pathlib import Path
 
 from glyphline.service.client import Client, RecognitionError
 
-READY_SECONDS = 60.0
-STOP_SECONDS = 30.0
+READY_SECONDS = 300.0
+STOP_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
