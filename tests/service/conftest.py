@@ -24,7 +24,8 @@ from glyphline.models.recognizer import Recognizer
 from glyphline.models.repository import ModelRepository, pretrained_root
 from glyphline.service.client import Client
 
-PATIENCE_SECONDS = 60.0  # how long a test waits for what must come; far more than it takes
+PATIENCE_SECONDS = 20.0  # how long a test waits for what must come; far more than it takes
+POLL_SECONDS = 0.02  # between two questions, lest asking be all that the server does
 PROGRAM = """
 from glyphline.service.server import run
 from glyphline.service.settings import ServerSettings
@@ -140,6 +141,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(POLL_SECONDS)
 
 
 @contextmanager
@@ -217,3 +219,9 @@ def hold() -> Callable[[list[int]], Any]:
 def until() -> Callable[[Callable[[], bool], str], None]:
     """Returns the function that waits until something holds."""
     return wait_until
+
+
+@pytest.fixture
+def server_target(server: ServerProcess) -> str:
+    """Address of the shared server."""
+    return server.target

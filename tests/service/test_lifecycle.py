@@ -1,0 +1,236 @@
+"""Servers start, or say why not; they drain, and end."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from glyphline.models.bundle import MANIFEST_NAME
+from glyphline.models.repository import ModelRepository
+from glyphline.service.client import AsyncClient, Client, RecognitionError, Result, RetryPolicy
+
+if TYPE_CHECKING:
+    from conftest import ServerProcess
+
+Start = Callable[..., "ServerProcess"]
+Hold = Callable[[list[int]], AbstractContextManager[None]]
+ONCE = RetryPolicy(attempts=1)
+
+
+@pytest.fixture
+def own_models(model_root: Path, tmp_path: Path) -> Path:
+    """A copy of the default model's repository, to be spoiled."""
+    source = ModelRepository([model_root]).resolve("digits")
+    shutil.copytree(source, tmp_path / "models" / "digits" / source.name)
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    """A port that somebody else listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield int(listener.getsockname()[1])
+
+
+def reason(server: ServerProcess) -> str:
+    """Waits for a server that must not start, and returns why it did not."""
+    assert server.wait() == 1
+    message: str = server.wait_for_line("cannot start")["message"]
+    assert "Traceback" not in "".join(server.raw)
+    return message
+
+
+def test_a_changed_byte_is_noticed(start: Start, own_models: Path) -> None:
+    graph = next((own_models / "digits").rglob("*.onnx"))
+    content = bytearray(graph.read_bytes())
+    content[len(content) // 2] ^= 1
+    graph.write_bytes(content)
+    assert graph.name in reason(start(model_repository=own_models))
+
+
+def test_a_probe_that_reads_otherwise_is_noticed(start: Start, own_models: Path) -> None:
+    manifest = next((own_models / "digits").rglob(MANIFEST_NAME))
+    text = manifest.read_text()
+    assert '"probe": {' in text
+    head, _, tail = text.partition('"probe": {')
+    manifest.write_text(head + '"probe": {' + tail.replace('"text": "', '"text": "0', 1))
+    assert "probe" in reason(start(model_repository=own_models, workers=2))
+
+
+def test_an_alphabet_of_one_is_refused(start: Start, own_models: Path) -> None:
+    manifest = next((own_models / "digits").rglob(MANIFEST_NAME))
+    head, _, tail = manifest.read_text().partition('"alphabet": [')
+    manifest.write_text(f'{head}"alphabet": ["0"{tail[tail.index("]") :]}')
+    assert "alphabet" in reason(start(model_repository=own_models))
+
+
+def test_an_empty_repository(start: Start, tmp_path: Path) -> None:
+    assert str(tmp_path) in reason(start(model_repository=tmp_path))
+
+
+@pytest.mark.parametrize("models", ["nothing", "digits:99", "digits:one"])
+def test_models_that_are_not_there(start: Start, models: str) -> None:
+    assert models.partition(":")[0] in reason(start(models=models))
+
+
+def test_a_gpu_that_is_not_there(start: Start) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        pytest.skip("this machine may have one")
+    assert "cuda" in reason(start(device="cuda"))
+
+
+def test_a_fallback_that_is_allowed(start: Start, images: list[bytes]) -> None:
+    server = start(device="cuda", allow_cpu_fallback=True)
+    server.wait_for_line("ready")
+    with Client(server.target, timeout=60) as client:
+        assert client.recognize(images[0]).metadata.execution_provider.endswith("ExecutionProvider")
+    assert server.stop() == 0
+
+
+def test_ports_that_are_taken(start: Start, taken_port: int) -> None:
+    assert str(taken_port) in reason(start(port=taken_port))
+    assert str(taken_port) in reason(start(metrics_port=taken_port))
+
+
+def test_two_servers_never_share_a_port(start: Start) -> None:
+    first = start()
+    first.wait_for_line("ready")
+    assert "taken" in reason(start(port=first.target.rpartition(":")[2]))
+    assert first.stop() == 0
+
+
+def test_chosen_models_only(start: Start, images: list[bytes]) -> None:
+    server = start(models="digits-attention:1", metrics_port=-1)
+    with Client(server.target, timeout=60) as client:
+        client.wait_until_ready(60)
+        assert client.recognize(images[0]).model == "digits-attention"
+        (info,) = client.list_models()
+        assert (info.name, info.is_default) == ("digits-attention", True)
+    assert server.stop() == 0
+
+
+def test_while_models_load_calls_are_told_to_come_back(start: Start, images: list[bytes]) -> None:
+    server = start()
+    with Client(server.target, timeout=60, retry=ONCE) as client, grpc.insecure_channel(server.target) as channel:
+        health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+        first = health.Check(health_pb2.HealthCheckRequest(), timeout=60)  # type: ignore[attr-defined]
+        try:
+            client.recognize(images[0])
+        except RecognitionError as error:
+            assert first.status == health_pb2.HealthCheckResponse.NOT_SERVING
+            assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "NOT_READY")
+            assert error.retry_after
+    with Client(server.target, timeout=60, retry=RetryPolicy(attempts=100)) as client:
+        assert isinstance(client.recognize(images[0]), Result)
+    assert server.stop() == 0
+
+
+def test_a_signal_while_models_load_ends_the_server(start: Start) -> None:
+    server = start()
+    server.wait_for_line("listening")
+    assert server.stop() == 0
+    assert not [line for line in server.lines if line["level"] == "error"]
+
+
+async def test_no_call_is_lost_while_a_server_drains(start: Start, images: list[bytes]) -> None:
+    """SIGTERM under load: calls go on being taken and answered; later ones are told that the server is gone."""
+    server = start(workers=2, drain_seconds=1.0)
+    server.wait_for_line("ready")
+    results: list[Result] = []
+    failures: list[RecognitionError] = []
+    after_signal = 0
+
+    async def ask_until_gone(client: AsyncClient) -> None:
+        nonlocal after_signal
+        while True:
+            try:
+                results.append(await client.recognize(images[len(results) % len(images)]))
+            except RecognitionError as error:
+                failures.append(error)
+                return
+            after_signal += bool(stopping)
+
+    stopping = False
+    async with AsyncClient(server.target, timeout=60, retry=ONCE) as client:
+        await client.wait_until_ready()
+        callers = [asyncio.create_task(ask_until_gone(client)) for _ in range(16)]
+        while len(results) < 50:
+            await asyncio.sleep(0.01)
+        async with grpc.aio.insecure_channel(server.target) as channel:
+            health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+            watch = health.Watch(health_pb2.HealthCheckRequest())  # type: ignore[attr-defined]
+            assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
+            server.process.send_signal(signal.SIGTERM)
+            assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
+            stopping = True
+            await asyncio.gather(*callers)
+    assert after_signal > 0
+    assert {error.code for error in failures} == {grpc.StatusCode.UNAVAILABLE}
+    assert await asyncio.to_thread(server.wait) == 0
+    assert not [line for line in server.lines if line["level"] == "error"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_calls_in_progress_are_finished(
+    start: Start, hold: Hold, images: list[bytes], number: signal.Signals
+) -> None:
+    server = start()
+    async with AsyncClient(server.target, timeout=60, retry=ONCE) as client:
+        with hold(server.worker_pids):
+            calls = [asyncio.create_task(client.recognize(image)) for image in images[:6]]
+            await asyncio.to_thread(lambda: server.wait_for_metric("glyphline_queue_depth", 5))
+            server.process.send_signal(number)
+            await asyncio.to_thread(server.wait_for_line, "stopping")
+        assert len(await asyncio.gather(*calls)) == 6
+    assert await asyncio.to_thread(server.wait) == 0
+
+
+async def test_calls_that_take_longer_than_the_grace_are_given_up(
+    start: Start, hold: Hold, images: list[bytes]
+) -> None:
+    server = start(grace_seconds=0.2)
+    async with AsyncClient(server.target, timeout=60, retry=ONCE) as client:
+        with hold(server.worker_pids):
+            call = asyncio.create_task(client.recognize(images[0]))
+            await asyncio.to_thread(lambda: server.wait_for_metric("glyphline_queue_seconds_count", 1))
+            server.process.send_signal(signal.SIGTERM)
+            with pytest.raises(RecognitionError) as failure:
+                await call
+            assert failure.value.code is grpc.StatusCode.UNAVAILABLE
+    assert await asyncio.to_thread(server.wait) == 0
+
+
+def test_a_second_signal_ends_at_once(start: Start) -> None:
+    server = start(workers=2, drain_seconds=600)
+    pids = server.worker_pids
+    server.process.send_signal(signal.SIGTERM)
+    server.wait_for_line("draining")
+    assert server.stop(signal.SIGTERM) == 128 + signal.SIGTERM
+    assert pids
+
+
+def test_memory_of_a_server_with_two_workers(server: ServerProcess, client: Client, images: list[bytes]) -> None:
+    client.recognize_many(images * 4)
+    total = sum(_proportional_bytes(pid) for pid in [server.process.pid, *server.worker_pids])
+    assert total < 600 * 2**20
+
+
+def _proportional_bytes(pid: int) -> int:
+    """Memory of a process, what it shares divided by the number of its owners."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(pid)

@@ -1,0 +1,248 @@
+"""Every bad request has its documented status, and the server goes on."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Iterator
+
+import grpc
+import numpy as np
+import pytest
+from google.rpc.status_pb2 import Status
+from PIL import Image
+
+from glyphline.models.decoding.options import DecodingOptions
+from glyphline.recognition.v1 import recognition_pb2 as api
+from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
+from glyphline.service.client import (
+    Client,
+    InvalidRequestError,
+    NotFoundError,
+    OverloadedError,
+    RecognitionError,
+    Result,
+)
+from glyphline.service.client.errors import from_call
+from glyphline.service.client.requests import channel_options
+
+Code = grpc.StatusCode
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A PNG file that claims a size and has next to no pixels."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0")) + chunk(b"IEND", b"")
+
+
+def png(width: int, height: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(np.full((height, width), 200, np.uint8)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+BAD_IMAGES = {
+    "empty": (b"", "IMAGE_EMPTY"),
+    "text": (b"dear server, this is no picture", "IMAGE_UNDECODABLE"),
+    "cut": (png(300, 40)[:90], "IMAGE_UNDECODABLE"),
+    "huge header": (png_header(60_000, 60_000), "IMAGE_TOO_LARGE"),
+    "no width": (png_header(0, 40), "IMAGE_UNDECODABLE"),
+    "too many bytes": (png(10, 10) + bytes(21 * 2**20), "IMAGE_TOO_LARGE"),
+    "too wide": (png(20_000, 10), "IMAGE_TOO_WIDE"),
+}
+
+
+@pytest.fixture
+def stub(server_target: str) -> Iterator[rpc.RecognitionServiceStub]:
+    """Calls as they are, for what no client of ours would send."""
+    with grpc.insecure_channel(server_target, channel_options(128 * 2**20)) as channel:
+        yield rpc.RecognitionServiceStub(channel)
+
+
+@pytest.fixture(autouse=True)
+def goes_on(client: Client, images: list[bytes]) -> Iterator[None]:
+    """After each test the server still reads."""
+    yield
+    assert isinstance(client.recognize(images[0]), Result)
+
+
+def refuse(call: grpc.UnaryUnaryMultiCallable[object, object], request: object) -> RecognitionError:
+    """Makes a call that must fail, and returns the error."""
+    with pytest.raises(grpc.RpcError) as failure:
+        call(request, timeout=60)
+    return from_call(failure.value)
+
+
+@pytest.mark.parametrize(("content", "reason"), BAD_IMAGES.values(), ids=BAD_IMAGES)
+def test_bad_images(client: Client, content: bytes, reason: str) -> None:
+    with pytest.raises(InvalidRequestError) as failure:
+        client.recognize(content)
+    assert failure.value.reason == reason
+    assert [violation.field for violation in failure.value.field_violations] == ["image.content"]
+    (outcome,) = client.recognize_many([content])
+    assert isinstance(outcome, InvalidRequestError)
+    assert outcome.reason == reason
+
+
+def test_limits_are_named(client: Client) -> None:
+    with pytest.raises(InvalidRequestError, match="25000000"):
+        client.recognize(png_header(60_000, 60_000))
+    with pytest.raises(InvalidRequestError, match=str(20 * 2**20)):
+        client.recognize(bytes(21 * 2**20))
+
+
+def test_a_request_without_an_image(stub: rpc.RecognitionServiceStub) -> None:
+    assert refuse(stub.Recognize, api.RecognizeRequest()).reason == "IMAGE_EMPTY"
+
+
+def test_messages_above_the_limit(server_target: str, stub: rpc.RecognitionServiceStub) -> None:
+    request = api.RecognizeRequest(image=api.Image(content=bytes(65 * 2**20)))
+    with pytest.raises(grpc.RpcError) as failure:
+        stub.Recognize(request, timeout=60)
+    error = from_call(failure.value)
+    assert isinstance(error, OverloadedError)
+    assert "67108864" in str(error)  # the limit
+    assert not error.retryable
+    with Client(server_target) as small:  # which knows better than to send it
+        (outcome,) = small.recognize_many([bytes(65 * 2**20)])
+        assert isinstance(outcome, InvalidRequestError)
+
+
+@pytest.mark.parametrize(("model", "version"), [("nothing", None), ("", 99), ("digits", 2), ("digits-attention", 0)])
+def test_unknown_models_and_versions(client: Client, images: list[bytes], model: str, version: int | None) -> None:
+    with pytest.raises(NotFoundError, match="it has digits:1, digits-attention:1"):
+        client.recognize(images[0], model=model, version=version)
+    with pytest.raises(NotFoundError):
+        client.get_model(model, version)
+    (outcome,) = client.recognize_many(images[:1], model=model, version=version)
+    assert isinstance(outcome, NotFoundError)
+
+
+@pytest.mark.parametrize("version", ["one", "1.0", "-1", "²", "9" * 400])
+def test_versions_that_are_no_numbers(stub: rpc.RecognitionServiceStub, images: list[bytes], version: str) -> None:
+    request = api.RecognizeRequest(
+        image=api.Image(content=images[0]), config=api.RecognitionConfig(model_version=version)
+    )
+    assert refuse(stub.Recognize, request).code is Code.NOT_FOUND
+
+
+CONFIGS = {
+    "config.beam_search.beam_width": [
+        api.RecognitionConfig(beam_search=api.BeamSearchDecoder(beam_width=width)) for width in (-1, 101, 2**31 - 1)
+    ],
+    "config.beam_search.length_penalty": [
+        api.RecognitionConfig(beam_search=api.BeamSearchDecoder(length_penalty=penalty))
+        for penalty in (-0.5, 11.0, float("nan"))
+    ],
+    "config.max_alternatives": [
+        api.RecognitionConfig(max_alternatives=-1),
+        api.RecognitionConfig(max_alternatives=1000),
+        api.RecognitionConfig(max_alternatives=6, beam_search=api.BeamSearchDecoder(beam_width=5)),
+    ],
+    "config.max_output_length": [api.RecognitionConfig(max_output_length=-1)],
+    "config.allowed_characters": [
+        api.RecognitionConfig(allowed_characters=""),
+        api.RecognitionConfig(allowed_characters="€"),
+        api.RecognitionConfig(allowed_characters="1" * 5000),
+    ],
+    "config.priority": [api.RecognitionConfig(priority=77)],  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "config"), [(field, config) for field, configs in CONFIGS.items() for config in configs]
+)
+def test_options_out_of_range(
+    stub: rpc.RecognitionServiceStub, images: list[bytes], field: str, config: api.RecognitionConfig
+) -> None:
+    image = api.Image(content=images[0])
+    for call, request in (
+        (stub.Recognize, api.RecognizeRequest(image=image, config=config)),
+        (stub.BatchRecognize, api.BatchRecognizeRequest(items=[api.BatchItem(image=image)], config=config)),
+    ):
+        error = refuse(call, request)
+        assert error.code is Code.INVALID_ARGUMENT
+        assert [violation.field for violation in error.field_violations] == [field]
+    messages = iter([api.StreamingRecognizeRequest(config=config)])
+    with pytest.raises(grpc.RpcError) as failure:
+        list(stub.StreamingRecognize(messages, timeout=60))
+    assert from_call(failure.value).field_violations[0].field == field
+
+
+def test_an_items_own_configuration_fails_alone(stub: rpc.RecognitionServiceStub, images: list[bytes]) -> None:
+    image = api.Image(content=images[0])
+    response = stub.BatchRecognize(
+        api.BatchRecognizeRequest(
+            items=[
+                api.BatchItem(id="good", image=image),
+                api.BatchItem(id="model", image=image, config=api.RecognitionConfig(model="nothing")),
+                api.BatchItem(id="length", image=image, config=api.RecognitionConfig(max_output_length=-1)),
+                api.BatchItem(id="name", image=image, request_id="x" * 129),
+                api.BatchItem(id="truth", image=image, reference_text="1" * 5000),
+                api.BatchItem(id="beam", image=image, config=api.RecognitionConfig(beam_search={"beam_width": 2})),
+            ]
+        ),
+        timeout=60,
+    )
+    assert [result.id for result in response.results] == ["good", "model", "length", "name", "truth", "beam"]
+    codes = [result.error.code if result.HasField("error") else 0 for result in response.results]
+    invalid = Code.INVALID_ARGUMENT.value[0]
+    assert codes == [0, Code.NOT_FOUND.value[0], invalid, invalid, invalid, 0]
+    assert isinstance(response.results[1].error, Status)
+
+
+def test_too_many_items(stub: rpc.RecognitionServiceStub) -> None:
+    error = refuse(stub.BatchRecognize, api.BatchRecognizeRequest(items=[api.BatchItem()] * 257))
+    assert (error.code, error.field_violations[0].field) == (Code.INVALID_ARGUMENT, "items")
+    assert "256" in str(error)
+
+
+@pytest.mark.parametrize(
+    "first", [api.StreamingRecognizeRequest(item=api.BatchItem()), api.StreamingRecognizeRequest()]
+)
+def test_a_stream_begins_with_a_configuration(
+    stub: rpc.RecognitionServiceStub, first: api.StreamingRecognizeRequest
+) -> None:
+    with pytest.raises(grpc.RpcError) as failure:
+        list(stub.StreamingRecognize(iter([first]), timeout=60))
+    error = from_call(failure.value)
+    assert (error.code, error.field_violations[0].field) == (Code.INVALID_ARGUMENT, "request")
+
+
+def test_a_stream_may_change_its_configuration(stub: rpc.RecognitionServiceStub, images: list[bytes]) -> None:
+    def messages() -> Iterator[api.StreamingRecognizeRequest]:
+        for length in (1, 2):
+            config = api.RecognitionConfig(max_output_length=length, greedy=api.GreedyDecoder())
+            yield api.StreamingRecognizeRequest(config=config)
+            item = api.BatchItem(id=str(length), image=api.Image(content=images[0]))
+            yield api.StreamingRecognizeRequest(item=item)
+
+    texts = {
+        response.result.id: response.result.response.alternatives[0].text
+        for response in stub.StreamingRecognize(messages(), timeout=60)
+    }
+    assert {name: len(text) for name, text in texts.items()} == {"1": 1, "2": 2}
+
+
+def test_long_names_and_texts(client: Client, images: list[bytes]) -> None:
+    with pytest.raises(InvalidRequestError, match="request_id"):
+        client.recognize(images[0], request_id="x" * 129)
+    with pytest.raises(InvalidRequestError, match="reference_text"):
+        client.recognize(images[0], reference="1" * 4097)
+    assert client.recognize(images[0], request_id="x" * 128, reference="1" * 4096).metadata.request_id == "x" * 128
+
+
+def test_the_model_fills_in_what_a_beam_leaves_open(stub: rpc.RecognitionServiceStub, images: list[bytes]) -> None:
+    config = api.RecognitionConfig(beam_search=api.BeamSearchDecoder(), max_alternatives=10)
+    response = stub.Recognize(api.RecognizeRequest(image=api.Image(content=images[0]), config=config), timeout=60)
+    assert 1 < len(response.alternatives) <= 10
+
+
+def test_the_client_refuses_bad_options_by_itself(client: Client, images: list[bytes]) -> None:
+    with pytest.raises(InvalidRequestError, match="at most 100"):
+        client.recognize(images[0], options=DecodingOptions("beam", beam_width=101))
