@@ -45,13 +45,13 @@ def test_unknown_model_lists_those_there_are(glyphline: Command) -> None:
 
 
 def test_a_repository_of_ones_own(glyphline: Command, tmp_path: Path) -> None:
-    shutil.copytree(pretrained_root() / "digits", tmp_path / "models" / "mine")
+    shutil.copytree(pretrained_root() / "digits", tmp_path / "models" / "digits")
     for arguments, variables in (
         (["--model-repository", tmp_path / "models"], {}),
         ([], {"GLYPHLINE_MODEL_REPOSITORY": str(tmp_path / "models")}),
     ):
         done = glyphline("models", "--json", *arguments, **variables)
-        assert [json.loads(line)["path"] for line in done.stdout.splitlines()] == [str(tmp_path / "models/mine/1")]
+        assert [json.loads(line)["path"] for line in done.stdout.splitlines()] == [str(tmp_path / "models/digits/1")]
 
 
 def test_a_damaged_bundle_is_named(glyphline: Command, tmp_path: Path) -> None:

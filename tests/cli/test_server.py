@@ -16,7 +16,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def server(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[re.Match[str]]:
-    """A server that `glyphline serve` started; it must end with 0 when told to. Yields the line that says it is ready."""
+    """A server that `glyphline serve` started and that must end with 0 when told to: the line that says it is ready."""
     log = tmp_path_factory.mktemp("serve") / "log"
     with log.open("wb") as messages:
         process = subprocess.Popen(

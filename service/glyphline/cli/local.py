@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from glyphline.cli.readers import Picture, Reader
-from glyphline.models.bundle import load_bundle
+from glyphline.models.bundle import Bundle
 from glyphline.models.decoding import DecodingOptions
 from glyphline.models.errors import ImageError
 from glyphline.models.image import ImageLimits
@@ -18,10 +17,9 @@ from glyphline.service.jobs import Row, RowError
 
 @contextmanager
 def local_reader(
-    folder: Path, options: DecodingOptions, limits: ImageLimits, *, device: Device, allow_cpu_fallback: bool
+    bundle: Bundle, options: DecodingOptions, limits: ImageLimits, *, device: Device, allow_cpu_fallback: bool
 ) -> Iterator[Reader]:
-    """Loads a bundle and yields what reads pictures with it."""
-    bundle = load_bundle(folder)
+    """Loads a bundle's networks and yields what reads pictures with it."""
     recognizer = Recognizer.load(
         bundle, device=device, threads=available_threads(), allow_cpu_fallback=allow_cpu_fallback
     )

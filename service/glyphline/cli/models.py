@@ -36,26 +36,19 @@ def models(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object a model.")] = False,
 ) -> None:
     """Lists models, or shows the card of one."""
-    from glyphline.models.bundle import load_bundle  # noqa: PLC0415
-
     if name is None:
-        bundles = [load_bundle(path) for path in _all_bundles(repository)]
-        _print_list(bundles, as_json)
+        _print_list(_all_bundles(repository), as_json)
         return
-    bundle = load_bundle(find_bundle(name, version, repository))
+    bundle = find_bundle(name, version, repository)
     if as_json:
         print(json.dumps(_describe(bundle), ensure_ascii=False))
     else:
         _print_card(bundle)
 
 
-def _all_bundles(root: Path | None) -> list[Path]:
+def _all_bundles(root: Path | None) -> list[Bundle]:
     repository = open_repository(root)
-    return [
-        repository.resolve(name, version)
-        for name in repository.names()
-        for version in sorted(repository.versions(name))
-    ]
+    return [repository.load(name, version) for name in repository.names() for version in repository.versions(name)]
 
 
 def _describe(bundle: Bundle) -> dict[str, Any]:

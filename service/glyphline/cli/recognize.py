@@ -95,8 +95,8 @@ def recognize(
         from glyphline.cli.local import local_reader  # noqa: PLC0415
         from glyphline.cli.selection import find_bundle  # noqa: PLC0415
 
-        folder = find_bundle(model, version, repository)
-        opened = local_reader(folder, options, limits, device=device.value, allow_cpu_fallback=allow_cpu_fallback)
+        bundle = find_bundle(model, version, repository)
+        opened = local_reader(bundle, options, limits, device=device.value, allow_cpu_fallback=allow_cpu_fallback)
     with opened as reader:
         answers = read_pictures(files, reader, limits)
         if show:

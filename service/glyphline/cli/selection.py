@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from glyphline.cli.exit_codes import CommandError
 
 if TYPE_CHECKING:
+    from glyphline.models.bundle import Bundle
     from glyphline.models.repository import ModelRepository
 
 _MANIFEST = "manifest.json"
@@ -27,8 +28,8 @@ def open_repository(root: Path | None) -> ModelRepository:
     return ModelRepository([pretrained_root() if root is None else root])
 
 
-def find_bundle(model: str | None, version: int | None, root: Path | None) -> Path:
-    """Finds a bundle by name, or takes the folder that `model` is.
+def find_bundle(model: str | None, version: int | None, root: Path | None) -> Bundle:
+    """Opens a bundle by name, or the one in the folder that `model` is.
 
     Args:
         model: Name of a model, or the folder of a bundle, or the folder of one model's versions. None: the default.
@@ -36,22 +37,26 @@ def find_bundle(model: str | None, version: int | None, root: Path | None) -> Pa
         root: The repository; None is the one that comes with Glyphline.
 
     Returns:
-        The bundle's folder.
+        The bundle, its files verified.
 
     Raises:
         CommandError: If a folder is given that does not exist, or a version of a single bundle.
         ModelNotFoundError: If there is no such model or version.
+        BundleError: If it is damaged.
     """
+    from glyphline.models.bundle import load_bundle  # noqa: PLC0415
+
     if model is None or not _is_path(model):
-        return open_repository(root).resolve(model, version)
+        return open_repository(root).load(model, version)
     folder = Path(model)
     if not folder.is_dir():
         raise CommandError(f"{model}: no such folder; name a bundle's folder, or a model of `glyphline models`")
     if (folder / _MANIFEST).exists() or not _holds_versions(folder):
         if version is not None:
             raise CommandError(f"{model} is one bundle: leave out --model-version")
-        return folder
-    return open_repository(folder.resolve().parent).resolve(folder.resolve().name, version)
+        return load_bundle(folder)
+    folder = folder.resolve()
+    return open_repository(folder.parent).load(folder.name, version)
 
 
 def _is_path(model: str) -> bool:

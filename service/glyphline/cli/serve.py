@@ -167,9 +167,9 @@ def serve(
     """Serves models over gRPC, and metrics to Prometheus, until it is told to stop."""
     given = {name: value for name, value in locals().items() if value is not None}
     settings = _settings(given)
-    from glyphline.service import server  # noqa: PLC0415
+    from glyphline.service.server import run  # noqa: PLC0415
 
-    raise typer.Exit(server.run(settings))
+    raise typer.Exit(run(settings))
 
 
 def _settings(given: dict[str, Any]) -> ServerSettings:

@@ -37,6 +37,7 @@ from glyphline.cli.progress import Reporter, open_reporter
 from glyphline.cli.selection import find_bundle
 
 if TYPE_CHECKING:
+    from glyphline.models.bundle import Bundle
     from glyphline.models.decoding import DecodingOptions
     from glyphline.models.image import ImageLimits
     from glyphline.models.session import Device
@@ -176,7 +177,7 @@ def _open_writer(output: str, overwrite: bool) -> JsonLinesWriter | StreamWriter
 
 
 def _plan(
-    folder: Path,
+    bundle: Bundle,
     options: DecodingOptions,
     references: Path | None,
     workers: int | None,
@@ -187,14 +188,13 @@ def _plan(
 ) -> Job:
     """Checks all that can be checked before the first process starts."""
     from glyphline.models.alphabet import Alphabet  # noqa: PLC0415
-    from glyphline.models.bundle import load_bundle  # noqa: PLC0415
     from glyphline.models.session import available_threads  # noqa: PLC0415
     from glyphline.service.jobs import Job, WorkerSettings, load_references  # noqa: PLC0415
 
-    manifest = load_bundle(folder).manifest
+    manifest = bundle.manifest
     options.validate(Alphabet(manifest.alphabet))
     return Job(
-        settings=WorkerSettings(folder, device, allow_cpu_fallback, options, limits),
+        settings=WorkerSettings(bundle.path, device, allow_cpu_fallback, options, limits),
         model=manifest.name,
         version=manifest.version,
         workers=workers or available_threads(),
