@@ -1,7 +1,7 @@
 """From a clean drawing to a picture that a camera or a scanner might have taken of it.
 
-Every function is pure but for the random generator that it is given. A drawing (`Ink`) has no background; `warp` bends it,
-`thicken` changes the pen, `photograph` puts it on paper and degrades the picture.
+Every function is pure but for the random generator that it is given. A drawing (`Ink`) has no background; `warp` bends
+it, `thicken` changes the pen, `photograph` puts it on paper and degrades the picture.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import io
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
 from glyphline.training.datasets.samples import Grey, Ink, ink_box
@@ -81,7 +82,9 @@ def thicken(ink: Ink, random: np.random.Generator) -> Ink:
     if choice < 0.5:
         return ink
     image = Image.fromarray(ink)
-    other = np.asarray(image.filter(ImageFilter.MaxFilter(3) if choice < 0.75 else ImageFilter.MinFilter(3)), np.float32)
+    other = np.asarray(
+        image.filter(ImageFilter.MaxFilter(3) if choice < 0.75 else ImageFilter.MinFilter(3)), np.float32
+    )
     share = random.uniform(0.2, 1.0) if choice < 0.75 else random.uniform(0.1, 0.6)
     return (share * other + (1 - share) * ink).astype(np.uint8)
 
@@ -100,7 +103,7 @@ def with_margins(ink: Ink, random: np.random.Generator, wear: Wear) -> Ink:
 
 
 def draw_lines(ink: Ink, random: np.random.Generator) -> Ink:
-    """Adds what stands around text on forms and in registers: ruled lines, box edges, column rules, bars, neighbours."""
+    """Adds what stands around text on forms and in registers: ruled lines, box edges, column rules, bars."""
     height, width = ink.shape
     ink = ink.copy()
     strength = int(random.integers(60, 256))
@@ -154,12 +157,12 @@ def with_neighbours(ink: Ink, random: np.random.Generator) -> Ink:
     return ink
 
 
-def smooth_field(random: np.random.Generator, height: int, width: int) -> np.ndarray:
+def smooth_field(random: np.random.Generator, height: int, width: int) -> NDArray[np.float32]:
     """Returns a slowly varying field in [-1, 1], `(height, width)`: shadow, stains, uneven light."""
     rows, columns = 2, int(random.integers(2, 6))
     small = Image.fromarray((random.random((rows, columns)) * 255).astype(np.uint8))
     field = np.asarray(small.resize((width, height), Image.Resampling.BICUBIC), np.float32)
-    return field / 127.5 - 1
+    return field / np.float32(127.5) - 1
 
 
 def photograph(ink: Ink, random: np.random.Generator, wear: Wear) -> Grey:
@@ -187,7 +190,9 @@ def photograph(ink: Ink, random: np.random.Generator, wear: Wear) -> Grey:
         grey += smooth_field(random, height, width) * random.uniform(0, 0.25) * (paper - pen)
     if random.random() < 0.35:
         blurred = Image.fromarray(np.clip(grey, 0, 255).astype(np.uint8))
-        grey = np.asarray(blurred.filter(ImageFilter.GaussianBlur(random.uniform(0.3, max(0.4, 0.035 * height)))), np.float32)
+        grey = np.asarray(
+            blurred.filter(ImageFilter.GaussianBlur(random.uniform(0.3, max(0.4, 0.035 * height)))), np.float32
+        )
     if random.random() < 0.6:
         grey = grey + random.normal(0, random.uniform(0.5, 0.12 * (paper - pen) + 1), grey.shape).astype(np.float32)
     if random.random() < wear.inverted:
@@ -249,12 +254,12 @@ def rephotograph(pixels: Grey, random: np.random.Generator, wear: Wear) -> Grey:
             image = Image.blend(image, image.filter(ImageFilter.MinFilter(3)), random.uniform(0.2, 0.8))
         else:
             image = Image.blend(image, image.filter(ImageFilter.MaxFilter(3)), random.uniform(0.1, 0.4))
-    grey = np.asarray(image, np.float32)
+    grey: NDArray[np.float32] = np.asarray(image, np.float32)
     if random.random() < 0.5:
-        grey = grey + smooth_field(random, *grey.shape) * random.uniform(0, 25)
+        grey = grey + smooth_field(random, height, image.width) * random.uniform(0, 25)
     if random.random() < 0.5:
         middle = float(grey.mean())
-        grey = (grey - middle) * random.uniform(0.6, 1.2) + middle + random.uniform(-25, 25)
+        grey = (grey - middle) * np.float32(random.uniform(0.6, 1.2)) + np.float32(middle + random.uniform(-25, 25))
     if random.random() < 0.5:
         grey = grey + random.normal(0, random.uniform(0.5, 8), grey.shape).astype(np.float32)
     if random.random() < wear.inverted:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from pydantic import JsonValue
+
 from glyphline.models.bundle import Manifest
+
+
+def _number(training: dict[str, JsonValue], name: str) -> float:
+    value = training.get(name, 0)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def write_card(manifest: Manifest) -> str:
@@ -19,12 +26,13 @@ def write_card(manifest: Manifest) -> str:
         f"Reads {manifest.task} with a {manifest.head} head. Symbols: `{''.join(manifest.alphabet)}`"
         + (" (the last is a space)." if manifest.alphabet[-1] == " " else "."),
         "",
-        f"- Pictures are brought to {manifest.image.height} pixels of height; the widest is {manifest.image.max_width} then.",
+        f"- Pictures are brought to a height of {manifest.image.height} pixels; at most {manifest.image.max_width} wide.",
         f"- At most {manifest.max_output_length} symbols are read; longer texts are cut and flagged.",
-        f"- {int(str(training.get('parameters', 0))):,} parameters, {int(str(training.get('strips_seen', 0))):,} strips seen.",
+        f"- {_number(training, 'parameters'):,.0f} parameters; {_number(training, 'strips_seen'):,.0f} strips seen in training.",
         f"- Confidences are calibrated with temperature {manifest.temperature:g}, on the validation sets.",
-        f"- Torch and ONNX Runtime differ by at most {float(str(training.get('parity', 0))):.1g} in a probability.",
-        f"- Licence of the weights: {manifest.licence}. Made on {manifest.created[:10]} from commit {manifest.git_commit[:12]}.",
+        f"- Torch and ONNX Runtime differ by at most {_number(training, 'parity'):.1g} in a probability.",
+        f"- Licence of the weights: {manifest.licence}.",
+        f"- Made on {manifest.created[:10]} from commit {manifest.git_commit[:12]}.",
         "",
     ]
     if manifest.evaluation:
@@ -49,13 +57,14 @@ def write_card(manifest: Manifest) -> str:
         lines += [f"| {source.name} | {source.licence} | {source.use} |" for source in manifest.data]
         lines.append("")
     if isinstance(config, dict) and config:
+        run = config["name"]
         lines += [
             "## How to make it again",
             "",
             "    python scripts/fetch_fonts.py",
-            f"    glyphline train training/glyphline/training/configs/{config['name']}.toml --data-root DATA --output runs/{config['name']}",
-            f"    glyphline export runs/{config['name']} --output OUT --name {manifest.name} --version {manifest.version} "
-            f"--head {manifest.head} --data-root DATA",
+            f"    glyphline train training/glyphline/training/configs/{run}.toml --data-root DATA --output runs/{run}",
+            f"    glyphline export runs/{run} --output OUT --name {manifest.name} --version {manifest.version} \\",
+            f"        --head {manifest.head} --data-root DATA",
             "",
             "The configuration is in `manifest.json` too, under `training.config`.",
             "",

@@ -1,4 +1,4 @@
-"""Errors of the training room; all of them are `GlyphlineError`s, so the command line shows them without a traceback."""
+"""Errors of the training room: all are `GlyphlineError`s, so the command line shows them without a traceback."""
 
 from __future__ import annotations
 

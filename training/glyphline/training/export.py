@@ -1,7 +1,7 @@
 """Export: from a training run to a bundle, behind a gate that ONNX Runtime must pass.
 
-The graphs are written with torch's exporter, compared with the network over a grid of batch sizes and widths, and only then
-does the bundle appear, whole, in its place.
+The graphs are written with torch's exporter, compared with the network over a grid of batch sizes and widths, and only
+then does the bundle appear, whole, in its place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ from glyphline.training.parity import check_parity
 logger = logging.getLogger(__name__)
 
 
-def check_texts(network: RecogniserNetwork, config: TrainingConfig, head: Head, recognizer: Recognizer, samples: list[Sample]) -> None:
+def check_texts(
+    network: RecogniserNetwork, config: TrainingConfig, head: Head, recognizer: Recognizer, samples: list[Sample]
+) -> None:
     """Reads strips one by one in torch and in batches in the recogniser; every text must be the same.
 
     Raises:
@@ -56,7 +58,9 @@ def check_texts(network: RecogniserNetwork, config: TrainingConfig, head: Head, 
         symbols = network.read(images, torch.tensor([width]), config.max_output_length)[head][0]
         expected = alphabet.decode(symbols)[: config.max_output_length]
         if reading.text != expected:
-            raise ExportError(f"{sample.source}: torch reads {expected!r}, the bundle {reading.text!r}: no bundle was written")
+            raise ExportError(
+                f"{sample.source}: torch reads {expected!r}, the bundle {reading.text!r}: no bundle was written"
+            )
 
 
 def git_commit(folder: Path) -> str:
@@ -77,7 +81,7 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str, data
         name: Name of the bundle.
         version: Its version.
         head: `ctc` or `attention`.
-        data_root: Folder of the data, from whose validation sets come the probe, the calibration and the check of texts.
+        data_root: Folder of the data; probe, calibration and the check of texts come from the validation sets.
 
     Returns:
         Folder of the bundle.
@@ -89,7 +93,9 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str, data
     if target.exists():
         raise ExportError(f"{target} exists: choose another version, or remove it")
     if data_root is None:
-        raise ExportError("the folder of the run's data is needed (--data-root): its validation sets calibrate the bundle")
+        raise ExportError(
+            "the folder of the run's data is needed (--data-root): its validation sets calibrate the bundle"
+        )
     chosen = cast(Head, head)
     config, network, strips_seen = load_network(run)
     samples = [sample for settings in config.validation.values() for sample in build_set(settings, data_root)]
@@ -129,7 +135,9 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str, data
             training={
                 "config": config.model_dump(mode="json"),
                 "strips_seen": strips_seen,
-                "parameters": sum(parameter.numel() for graph in graphs[:1] for parameter in _parameters(network, chosen)),
+                "parameters": sum(
+                    parameter.numel() for graph in graphs[:1] for parameter in _parameters(network, chosen)
+                ),
                 "parity": difference,
                 "opset": OPSET,
                 "torch": torch.__version__,

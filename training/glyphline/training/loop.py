@@ -1,8 +1,8 @@
 """The training loop: a Lightning module, its data, checkpoints at the end of every epoch, exact resume, curves.
 
-A run is a folder: `config.toml` as given, `checkpoints/last.ckpt` and the best ones, `metrics.csv`, `curves.png`. An epoch is a few
-minutes of strips that no other epoch sees; its randomness follows from the seed and the epoch's number alone, so a run that is
-stopped and resumed from an epoch's end is the run that was never stopped.
+A run is a folder: `config.toml` as given, `checkpoints/last.ckpt` and the best one, `metrics.csv`, `curves.png`. An
+epoch is a few minutes of strips that no other epoch sees; its randomness follows from the seed and the epoch's number
+alone, so a run that is stopped and resumed from an epoch's end is the run that was never stopped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytorch_lightning as lightning
@@ -118,12 +117,19 @@ class RecogniserModule(lightning.LightningModule):
         self.config = config
         self.alphabet: Alphabet = config.make_alphabet()
         self.network = RecogniserNetwork(config.network, self.alphabet.size)
-        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
+        self.network.to(memory_format=torch.channels_last)
         self.average = AveragedModel(self.network, avg_fn=self._average_step, use_buffers=True)
         self.average.requires_grad_(requires_grad=False)
+        self.strips_seen: Tensor
         self.register_buffer("strips_seen", torch.zeros((), dtype=torch.long))
         self.validation = validation
         self.sums: dict[str, list[float]] = {}
+
+    def averaged_network(self) -> RecogniserNetwork:
+        """Returns the network with the averaged weights, which is what is validated and exported."""
+        network = self.average.module
+        assert isinstance(network, RecogniserNetwork)
+        return network
 
     def _average_step(self, average: Tensor, current: Tensor, count: Tensor | int) -> Tensor:
         if not torch.is_floating_point(average):
@@ -145,7 +151,9 @@ class RecogniserModule(lightning.LightningModule):
             parts["ctc"] = ctc_loss(ctc[0], ctc[1], labels, lengths)
         if scores is not None:
             parts["attention"] = attention_loss(scores, labels, lengths, loop.label_smoothing)
-        weights = {"ctc": loop.ctc_weight, "attention": 1 - loop.ctc_weight} if len(parts) == 2 else dict.fromkeys(parts, 1.0)
+        weights = (
+            {"ctc": loop.ctc_weight, "attention": 1 - loop.ctc_weight} if len(parts) == 2 else dict.fromkeys(parts, 1.0)
+        )
         loss = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
         if not torch.isfinite(loss):
             path = Path(self.trainer.default_root_dir) / "not-finite-batch.pt"
@@ -158,7 +166,7 @@ class RecogniserModule(lightning.LightningModule):
         return loss
 
     def _decoder_inputs(self, labels: Tensor) -> Tensor | None:
-        """Start symbol and label `(batch, longest + 1)`; a few symbols are replaced, as the decoder's own errors will be."""
+        """Start symbol and label `(batch, longest + 1)`; a few are replaced, as the decoder's own errors will be."""
         if self.network.attention is None:
             return None
         start = torch.full_like(labels[:, :1], self.alphabet.start)
@@ -179,7 +187,7 @@ class RecogniserModule(lightning.LightningModule):
         for group in self.trainer.optimizers[0].param_groups:
             group["lr"] = rate
 
-    def on_train_batch_end(self, outputs: Any, batch: dict[str, Tensor], batch_idx: int) -> None:
+    def on_train_batch_end(self, outputs: object, batch: dict[str, Tensor], batch_idx: int) -> None:
         """Moves the running average towards the new weights."""
         self.average.update_parameters(self.network)
 
@@ -187,12 +195,15 @@ class RecogniserModule(lightning.LightningModule):
         """AdamW; norms and biases have no weight decay."""
         matrices = [p for p in self.network.parameters() if p.ndim > 1]
         vectors = [p for p in self.network.parameters() if p.ndim <= 1]
-        groups = [{"params": matrices, "weight_decay": self.config.loop.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+        groups = [
+            {"params": matrices, "weight_decay": self.config.loop.weight_decay},
+            {"params": vectors, "weight_decay": 0.0},
+        ]
         return torch.optim.AdamW(groups, lr=self.config.loop.learning_rate, betas=(0.9, 0.98))
 
     def validation_step(self, batch: int, index: int) -> None:
         """Reads every validation set with every head, greedily and from its own outputs, and logs error rates."""
-        network = self.average.module
+        network = self.averaged_network()
         rates: dict[str, list[float]] = {}
         for name, batches in self.validation.items():
             pairs: dict[str, list[tuple[str, str]]] = {}
@@ -210,7 +221,12 @@ class RecogniserModule(lightning.LightningModule):
                 rates.setdefault(head, []).append(1 - result.exact)
         for head, values in rates.items():
             self.log(f"validation_{head}_error", float(np.mean(values)), batch_size=1)
-        self.log("validation_error", float(np.mean([np.mean(values) for values in rates.values()])), prog_bar=True, batch_size=1)
+        self.log(
+            "validation_error",
+            float(np.mean([np.mean(values) for values in rates.values()])),
+            prog_bar=True,
+            batch_size=1,
+        )
 
 
 class StripData(lightning.LightningDataModule):
@@ -294,8 +310,8 @@ def train(config_path: Path, data_root: Path, output: Path, resume: bool = True)
         resume: Go on from the run's last checkpoint where there is one.
 
     Raises:
-        TrainingError: If the configuration or the data do not fit, the run was made with another configuration, or the loss
-            stops being a number.
+        TrainingError: If the configuration or the data do not fit, the run was made with another configuration, or the
+            loss stops being a number.
         AlphabetError: If a label has characters outside the alphabet; all are named with their lines.
     """
     config = read_config(config_path)
@@ -312,7 +328,9 @@ def train(config_path: Path, data_root: Path, output: Path, resume: bool = True)
         before = read_config(kept)
         same = {"loop", "licence", "data"}  # how long and how fast may change; what is trained may not
         if before.model_dump(exclude=same) != config.model_dump(exclude=same):
-            raise TrainingError(f"{output} was begun with another configuration ({kept}): choose another --output, or --fresh")
+            raise TrainingError(
+                f"{output} was begun with another configuration ({kept}): choose another --output, or --fresh"
+            )
     if config_path.resolve() != kept.resolve():
         shutil.copyfile(config_path, kept)
 
@@ -324,7 +342,11 @@ def train(config_path: Path, data_root: Path, output: Path, resume: bool = True)
     bf16 = precision == "bf16" or (precision == "auto" and has_bf16())
     callbacks: list[Callback] = [
         ModelCheckpoint(
-            output / "checkpoints", "best-{epoch:03d}", monitor="validation_error", save_last=True, enable_version_counter=False
+            output / "checkpoints",
+            "best-{epoch:03d}",
+            monitor="validation_error",
+            save_last=True,
+            enable_version_counter=False,
         ),
         ModelCheckpoint(output / "checkpoints", "last", every_n_epochs=1, save_top_k=1, enable_version_counter=False),
         RunLog(MetricsLog(output / "metrics.csv"), output / "curves.png"),
@@ -348,7 +370,9 @@ def train(config_path: Path, data_root: Path, output: Path, resume: bool = True)
     trainer.fit(module, data, ckpt_path=str(last) if resume and last.exists() else None, weights_only=False)
 
 
-def load_network(run: Path, which: Callable[[Path], Path] | None = None) -> tuple[TrainingConfig, RecogniserNetwork, int]:
+def load_network(
+    run: Path, which: Callable[[Path], Path] | None = None
+) -> tuple[TrainingConfig, RecogniserNetwork, int]:
     """Loads the averaged network of a run, ready for evaluation.
 
     Args:
@@ -367,6 +391,4 @@ def load_network(run: Path, which: Callable[[Path], Path] | None = None) -> tupl
         raise TrainingError(f"{path} does not exist: {run} is not the folder of a training run")
     module = RecogniserModule(config, {})
     module.load_state_dict(torch.load(path, map_location="cpu", weights_only=False)["state_dict"])
-    network = module.average.module
-    assert isinstance(network, RecogniserNetwork)
-    return config, network.eval(), int(module.strips_seen)
+    return config, module.averaged_network().eval(), int(module.strips_seen)

@@ -69,7 +69,9 @@ def make_graphs(network: RecogniserNetwork, head: Head, height: int) -> list[Gra
     dynamic = {name: dict(frames) if name in ("memory", "keys", "previous", "covered") else {} for name in inputs}
     following = [f"next_{name}" for name in names]
     return [
-        Graph("encoder", encoder, strips, ["memory", "keys", "lengths", *(f"initial_{name}" for name in names)], varying),
+        Graph(
+            "encoder", encoder, strips, ["memory", "keys", "lengths", *(f"initial_{name}" for name in names)], varying
+        ),
         Graph("decoder_step", step, inputs, ["log_probabilities", "attention", *following], dynamic),
     ]
 

@@ -49,7 +49,7 @@ def check_parity(network: RecogniserNetwork, head: Head, folder: Path, height: i
             widths[0] = width
             images = random.integers(0, 256, (batch, 1, height, width)).astype(np.uint8)
             images *= (random.random(images.shape) < 0.2).astype(np.uint8)
-            feeds = {"images": images, "widths": widths.astype(np.int64)}
+            feeds: dict[str, NDArray[Any]] = {"images": images, "widths": widths.astype(np.int64)}
             if head == "ctc":
                 difference = _compare_ctc(network, sessions["network"], feeds)
             else:
@@ -57,8 +57,8 @@ def check_parity(network: RecogniserNetwork, head: Head, folder: Path, height: i
             worst = max(worst, difference)
             if not difference <= TOLERANCE:
                 raise ExportError(
-                    f"ONNX Runtime differs from torch by {difference:.2g} in a probability (at most {TOLERANCE:g}) for a "
-                    f"batch of {batch}, {width} wide: no bundle was written"
+                    f"ONNX Runtime differs from torch by {difference:.2g} in a probability (at most {TOLERANCE:g}) for "
+                    f"a batch of {batch}, {width} wide: no bundle was written"
                 )
     return worst
 
@@ -68,19 +68,29 @@ def _valid(lengths: NDArray[Any], longest: int) -> NDArray[Any]:
 
 
 @torch.no_grad()
-def _compare_ctc(network: RecogniserNetwork, session: onnxruntime.InferenceSession, feeds: dict[str, NDArray[Any]]) -> float:
+def _compare_ctc(
+    network: RecogniserNetwork, session: onnxruntime.InferenceSession, feeds: dict[str, NDArray[Any]]
+) -> float:
     found, lengths = session.run(None, feeds)
     assert network.ctc is not None
-    expected, frames = network.ctc(*network.encoder(torch.from_numpy(feeds["images"]), torch.from_numpy(feeds["widths"])))
+    expected, frames = network.ctc(
+        *network.encoder(torch.from_numpy(feeds["images"]), torch.from_numpy(feeds["widths"]))
+    )
     if not np.array_equal(lengths, frames.numpy()):
-        raise ExportError(f"ONNX Runtime counts {lengths.tolist()} frames, torch {frames.tolist()}: no bundle was written")
+        raise ExportError(
+            f"ONNX Runtime counts {lengths.tolist()} frames, torch {frames.tolist()}: no bundle was written"
+        )
     difference = np.abs(np.exp(found) - expected.exp().numpy()).max(axis=2)
     return float(difference[_valid(lengths, found.shape[1])].max())
 
 
 @torch.no_grad()
 def _compare_attention(
-    network: RecogniserNetwork, encoder: onnxruntime.InferenceSession, step: onnxruntime.InferenceSession, feeds: dict[str, NDArray[Any]], steps: int = 6
+    network: RecogniserNetwork,
+    encoder: onnxruntime.InferenceSession,
+    step: onnxruntime.InferenceSession,
+    feeds: dict[str, NDArray[Any]],
+    steps: int = 6,
 ) -> float:
     head = network.attention
     assert head is not None

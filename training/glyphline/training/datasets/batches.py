@@ -72,7 +72,7 @@ def collate(strips: Sequence[EncodedStrip], width: int | None = None) -> Batch:
     return Batch(images, widths, labels, np.array([len(strip.symbols) for strip in strips], np.int64))
 
 
-def draw_pool(  # one pool is what a worker makes at a time
+def draw_pool(
     sources: Sequence[SampleSource],
     weights: NDArray[np.float64],
     alphabet: Alphabet,
@@ -106,8 +106,8 @@ def draw_pool(  # one pool is what a worker makes at a time
 
 
 WIDTHS = (64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 1024, 1280, 1536, 2048, 4096, 8192)
-"""Padded widths of training batches. With the sizes that follow from them they are a closed set of shapes: kernels are compiled
-once for each shape, and compiling one takes longer than a hundred uses of it."""
+"""Padded widths of training batches. With the sizes that follow from them they are a closed set of shapes: kernels are
+compiled once for each shape, and compiling one takes longer than a hundred uses of it."""
 
 
 def batch_size(width: int, batch_columns: int) -> int:
@@ -118,8 +118,8 @@ def batch_size(width: int, batch_columns: int) -> int:
 def split_pool(pool: list[EncodedStrip], batch_columns: int, random: np.random.Generator) -> Iterator[Batch]:
     """Cuts a pool into batches of strips of about one width, in random order.
 
-    The widest strips come first, and each batch is filled with the next narrower ones; the last is filled up with strips that it
-    already has.
+    The widest strips come first, and each batch is filled with the next narrower ones; the last is filled up with
+    strips that it already has.
 
     Args:
         pool: Strips.

@@ -78,7 +78,8 @@ def join(pieces: list[Ink], gaps: NDArray[np.int64], shifts: NDArray[np.int64]) 
     Returns:
         Drawing `(height, width)`.
     """
-    starts, position = [], 0
+    starts: list[int] = []
+    position = 0
     for index, piece in enumerate(pieces):
         if index:
             position = max(starts[-1] + 1, position + int(gaps[index]))
@@ -215,7 +216,9 @@ class ComposedReadings:
         for digit in text:
             cell = self.characters.images[int(random.choice(meter[digit]))]
             tall, wide = cell.shape
-            cell = cell[int(crop[0] * tall) : tall - int(crop[1] * tall), int(crop[2] * wide) : wide - int(crop[3] * wide)]
+            cell = cell[
+                int(crop[0] * tall) : tall - int(crop[1] * tall), int(crop[2] * wide) : wide - int(crop[3] * wide)
+            ]
             width = max(6, round(cell.shape[1] * height / cell.shape[0] * squeeze))
             piece = np.asarray(Image.fromarray(cell).resize((width, height), Image.Resampling.BILINEAR))
             if random.random() < 0.3:
@@ -226,5 +229,7 @@ class ComposedReadings:
         strip = np.concatenate(pieces, axis=1)
         if random.random() < 0.3:
             margin = int(random.integers(1, height // 3))
-            strip = np.pad(strip, margin, constant_values=edge) if random.random() < 0.5 else np.pad(strip, margin, "edge")
+            strip = (
+                np.pad(strip, margin, constant_values=edge) if random.random() < 0.5 else np.pad(strip, margin, "edge")
+            )
         return Sample(rephotograph(strip, random, self.wear), text, self.characters.name)

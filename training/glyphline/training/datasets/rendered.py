@@ -138,5 +138,3 @@ class RenderedStrips:
         ink = np.concatenate(cells, axis=1)
         margin = int(random.integers(0, max(1, tall // 4)))
         return np.pad(ink, margin, constant_values=int(random.integers(0, 200)) if random.random() < 0.5 else 0)
-
-

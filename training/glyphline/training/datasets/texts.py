@@ -17,7 +17,8 @@ def random_digits(random: np.random.Generator, length: int) -> str:
 
 def random_length(random: np.random.Generator, longest: int) -> int:
     """Draws a length from 1 to `longest`, short ones more often: half of them at most a third of `longest`."""
-    return max(1, round(longest * random.random() ** 1.5))
+    share = float(random.random()) ** 1.5
+    return max(1, round(longest * share))
 
 
 def random_text(random: np.random.Generator, longest: int, *, marks: float = 0.5, spaces: bool = True) -> str:
@@ -49,7 +50,9 @@ def random_text(random: np.random.Generator, longest: int, *, marks: float = 0.5
         mark = random.choice(["/", "-", "."])
         day, month = f"{random.integers(1, 32):02d}", f"{random.integers(1, 13):02d}"
         year = str(random.integers(1800, 2100))
-        parts = [year, month, day] if random.random() < 0.3 else [day, month, year if random.random() < 0.6 else year[2:]]
+        parts = (
+            [year, month, day] if random.random() < 0.3 else [day, month, year if random.random() < 0.6 else year[2:]]
+        )
         text = str(mark).join(parts)
     elif kind == 3:  # time
         text = f"{random.integers(0, 24):02d}:{random.integers(0, 60):02d}"

@@ -1,8 +1,8 @@
 """The attention head: a recurrent decoder that looks at one place of the strip for every symbol.
 
-Bahdanau, Cho and Bengio 2015, "Neural Machine Translation by Jointly Learning to Align and Translate", with the location
-term of Chorowski et al. 2015, "Attention-Based Models for Speech Recognition", which keeps the decoder's place on strings that
-are longer than those it was trained on.
+Bahdanau, Cho and Bengio 2015, "Neural Machine Translation by Jointly Learning to Align and Translate", with the
+location term of Chorowski et al. 2015, "Attention-Based Models for Speech Recognition", which keeps the decoder's place
+on strings that are longer than those it was trained on.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from glyphline.training.networks.masking import valid_mask
 from glyphline.training.networks.recurrent import open_gates
 
 State = list[Tensor]
-"""What a decoder carries from step to step: hidden `(batch, size)`, for LSTM also cell `(batch, size)`, and the last two
-attention weights `previous` and `covered`, each `(batch, frames)`."""
+"""What a decoder carries from step to step: `hidden` and, for LSTM, `cell`, each `(batch, size)`; then where it looked,
+`previous` at the last step and `covered` in all, each `(batch, frames)`."""
 
 
 class AdditiveAttention(nn.Module):
     """Additive attention with location awareness.
 
-    e_{t,j} = vᵀ tanh(W s_{t-1} + V h_j + U f_{t,j}), where f = F * (a_{t-1}, Σ_{i<t} a_i) is a convolution over where the
-    decoder looked last and over all that it has looked at; a_t = softmax(e_t) over the valid frames.
+    e_{t,j} = vᵀ tanh(W s_{t-1} + V h_j + U f_{t,j}), where f = F * (a_{t-1}, Σ_{i<t} a_i) is a convolution over where
+    the decoder looked last and over all that it has looked at; a_t = softmax(e_t) over the valid frames.
 
     Args:
         features: Size of the encoder's features h.

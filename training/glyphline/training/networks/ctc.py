@@ -1,6 +1,8 @@
-"""The CTC head: independent symbols or blank at every frame (Graves et al. 2006, "Connectionist Temporal Classification")."""
+"""The CTC head: a symbol or blank at every frame (Graves et al. 2006, "Connectionist Temporal Classification")."""
 
 from __future__ import annotations
+
+import itertools
 
 import torch
 from torch import Tensor, nn
@@ -41,8 +43,8 @@ class CTCHead(nn.Module):
 
 
 def needed_frames(symbols: list[int]) -> int:
-    """Returns the least number of frames that CTC needs for a label: one a symbol, one more between equal neighbours."""
-    return len(symbols) + sum(first == second for first, second in zip(symbols, symbols[1:], strict=False))
+    """Returns the least number of frames that CTC needs: one a symbol, one more between equal neighbours."""
+    return len(symbols) + sum(first == second for first, second in itertools.pairwise(symbols))
 
 
 def ctc_loss(log_probabilities: Tensor, frames: Tensor, labels: Tensor, label_lengths: Tensor) -> Tensor:

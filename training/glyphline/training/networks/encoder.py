@@ -1,7 +1,7 @@
 """The encoder: convolutions collapse a strip's height, recurrent layers read along its width.
 
-Shi, Bai and Yao 2015, "An End-to-End Trainable Neural Network for Image-based Sequence Recognition" (CRNN), with the height
-collapsed by a column maximum (Retsinas et al. 2022, "Best Practices for a Handwritten Text Recognition System").
+Shi, Bai and Yao 2015, "An End-to-End Trainable Neural Network for Image-based Sequence Recognition" (CRNN), with the
+height collapsed by a column maximum (Retsinas et al. 2022, "Best Practices for a Handwritten Text Recognition System").
 """
 
 from __future__ import annotations

@@ -57,8 +57,10 @@ class DecoderStepGraph(nn.Module):
         super().__init__()
         self.head = head
 
-    def forward(self, symbols: Tensor, memory: Tensor, keys: Tensor, lengths: Tensor, state: list[Tensor]) -> tuple[Tensor, ...]:
-        """Maps last symbols `(rows,)`, what the encoder gave, and the state, to log-probabilities, attention and state."""
+    def forward(
+        self, symbols: Tensor, memory: Tensor, keys: Tensor, lengths: Tensor, state: list[Tensor]
+    ) -> tuple[Tensor, ...]:
+        """Maps last symbols `(rows,)`, what the encoder gave and the state to what one step gives."""
         mask = valid_mask(lengths, memory.shape[1])
         scores, attention, following = self.head.step(symbols, memory, keys, mask, state)
         return (torch.log_softmax(scores, dim=-1), attention, *(tensor + 0 for tensor in following))

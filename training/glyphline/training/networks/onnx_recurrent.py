@@ -1,7 +1,7 @@
 """Recurrent layers as ONNX operators with sequence lengths, for export.
 
-torch's own export of recurrent layers either fixes the number of frames or ignores lengths. The ONNX operators `RNN`, `GRU` and
-`LSTM` take both directions' weights and each sequence's length, which is what `BidirectionalLayer` computes.
+torch's own export of recurrent layers either fixes the number of frames or ignores lengths. The ONNX operators `RNN`,
+`GRU` and `LSTM` take both directions' weights and each sequence's length, which is what `BidirectionalLayer` computes.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ class OnnxBidirectionalLayer(nn.Module):
             directions = [getattr(direction, name).detach() for direction in (layer.ahead, layer.back)]
             return torch.stack([torch.cat([part.chunk(len(gates))[gate] for gate in gates]) for part in directions])
 
+        self.weights: Tensor
+        self.recurrence: Tensor
+        self.biases: Tensor
         self.register_buffer("weights", stacked("weight_ih_l0"))  # (2, gates * size, inputs)
         self.register_buffer("recurrence", stacked("weight_hh_l0"))  # (2, gates * size, size)
         self.register_buffer("biases", torch.cat((stacked("bias_ih_l0"), stacked("bias_hh_l0")), dim=1))
@@ -42,13 +45,11 @@ class OnnxBidirectionalLayer(nn.Module):
         """Maps `(batch, frames, inputs)` and lengths `(batch,)` to `(batch, frames, 2 * size)`."""
         inputs = features.transpose(0, 1)
         frames, batch = inputs.shape[:2]
-        attributes: dict[str, int | str] = {"direction": "bidirectional", "hidden_size": self.size}
-        if self.cell == "gru":
-            attributes["linear_before_reset"] = 1
+        reset = {"linear_before_reset": 1} if self.cell == "gru" else {}
         output = torch.onnx.ops.symbolic(
             self.cell.upper(),
             (inputs, self.weights, self.recurrence, self.biases, lengths.to(torch.int32)),
-            attributes,
+            {"direction": "bidirectional", "hidden_size": self.size, **reset},
             dtype=inputs.dtype,
             shape=(frames, 2, batch, self.size),
             version=OPSET,

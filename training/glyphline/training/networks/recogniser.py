@@ -1,7 +1,8 @@
 """A whole recogniser: one encoder with a CTC head, an attention head, or both trained together.
 
-With both, each head helps the other: CTC's alignment teaches the encoder to read from left to right, which makes the attention
-decoder converge early (Kim, Hori and Watanabe 2017, "Joint CTC-Attention based End-to-End Speech Recognition").
+With both, each head helps the other: CTC's alignment teaches the encoder to read from left to right, which makes the
+attention decoder converge early (Kim, Hori and Watanabe 2017, "Joint CTC-Attention based End-to-End Speech
+Recognition").
 """
 
 from __future__ import annotations

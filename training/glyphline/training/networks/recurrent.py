@@ -11,15 +11,15 @@ from glyphline.training.networks.masking import valid_mask
 
 Cell = Literal["rnn", "gru", "lstm"]
 
-CELLS: dict[Cell, type[nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+CELLS: dict[Cell, type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 
 def open_gates(module: nn.RNNBase | nn.RNNCellBase, bias: float = 1.0) -> None:
     """Initialises recurrent biases so that a cell remembers at first.
 
-    The forget gate of an LSTM and the update gate of a GRU start at `bias`. PyTorch orders the gates i, f, g, o and
-    r, z, n, and adds two bias vectors: the first gets the value, the second zero. (Gers et al. 2000, Learning to forget;
-    Jozefowicz et al. 2015.)
+    The forget gate of an LSTM and the update gate of a GRU start at `bias` (Gers et al. 2000, "Learning to Forget";
+    Jozefowicz et al. 2015). PyTorch orders the gates i, f, g, o and r, z, n, and adds two bias vectors: the first gets
+    the value, the second zero.
 
     Args:
         module: Recurrent layers or one cell.
