@@ -17,7 +17,7 @@ def random_digits(random: np.random.Generator, length: int) -> str:
 
 def random_length(random: np.random.Generator, longest: int) -> int:
     """Draws a length from 1 to `longest`, short ones more often: half of them at most a third of `longest`."""
-    share = float(random.random()) ** 1.5
+    share: float = float(random.random()) ** 1.5
     return max(1, round(longest * share))
 
 
