@@ -26,9 +26,9 @@ def write_card(manifest: Manifest) -> str:
         f"Reads {manifest.task} with a {manifest.head} head. Symbols: `{''.join(manifest.alphabet)}`"
         + (" (the last is a space)." if manifest.alphabet[-1] == " " else "."),
         "",
-        f"- Pictures are brought to {manifest.image.height} pixels of height, and may be {manifest.image.max_width} wide.",
+        f"- Strips are brought to {manifest.image.height} pixels of height; at most {manifest.image.max_width} wide.",
         f"- At most {manifest.max_output_length} symbols are read; longer texts are cut and flagged.",
-        f"- {_number(training, 'parameters'):,.0f} parameters; trained on {_number(training, 'strips_seen'):,.0f} strips.",
+        f"- {_number(training, 'parameters'):,.0f} parameters, {_number(training, 'strips_seen'):,.0f} strips seen.",
         f"- Confidences are calibrated with temperature {manifest.temperature:g}, on the validation sets.",
         f"- Torch and ONNX Runtime differ by at most {_number(training, 'parity'):.1g} in a probability.",
         f"- Licence of the weights: {manifest.licence}.",

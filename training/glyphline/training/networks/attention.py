@@ -128,7 +128,7 @@ class AttentionHead(nn.Module):
         mean = memory.sum(dim=1) / lengths.clamp(min=1).unsqueeze(1).to(memory.dtype)
         hidden = torch.tanh(self.initial(mean)).float()
         nowhere = torch.zeros_like(memory[:, :, 0], dtype=torch.float32)
-        state = [hidden, nowhere, nowhere]
+        state = [hidden, nowhere, nowhere.clone()]  # the exporter takes one tensor given twice for one input
         if self.cell_kind == "lstm":
             state.insert(1, torch.zeros_like(hidden))
         return self.attention.keys(memory), state
