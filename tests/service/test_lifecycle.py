@@ -178,7 +178,9 @@ async def test_no_call_is_lost_while_a_server_drains(start: Start, images: list[
             stopping = True
             await asyncio.gather(*callers)
     assert after_signal > 0
-    assert {error.code for error in failures} == {grpc.StatusCode.UNAVAILABLE}
+    # gRPC itself cancels what arrives in the instant in which it closes; the client takes both for unavailable.
+    assert {error.code for error in failures} <= {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+    assert all(error.retryable for error in failures)
     assert await asyncio.to_thread(server.wait) == 0
     assert not [line for line in server.lines if line["level"] == "error"]
 

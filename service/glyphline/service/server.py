@@ -250,7 +250,7 @@ async def _serve(settings: ServerSettings, on_ready: Callable[[Server], None] | 
             with suppress(asyncio.CancelledError):
                 await starting
             await server.stop()
-    except GlyphlineError:
+    except BaseException:
         stopping.cancel()
         await server.stop()
         raise

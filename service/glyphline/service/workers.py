@@ -49,6 +49,7 @@ class Worker:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"glyphline-worker-{index}")
         self._ended = asyncio.Event()
         self._watched: int | None = None
+        self._killed = False
 
     @property
     def pid(self) -> int | None:
@@ -101,7 +102,8 @@ class Worker:
         await self._ended.wait()
 
     def kill(self) -> None:
-        """Ends the process at once."""
+        """Ends the process at once, or as soon as it has begun."""
+        self._killed = True
         if self._process is not None:
             self._process.kill()
 
@@ -131,11 +133,14 @@ class Worker:
         """Starts the process and receives its first word. Runs in the worker's thread."""
         here, there = _SPAWN.Pipe()
         self._connection = here
-        self._process = _SPAWN.Process(
+        process = _SPAWN.Process(
             target=worker.main, args=(there, self._config), name=f"glyphline-worker-{self.index}", daemon=True
         )
-        self._process.start()
+        process.start()
         there.close()  # the process has its own copy; ours would hide its end
+        self._process = process
+        if self._killed:
+            process.kill()
         answer = self._receive()
         if not isinstance(answer, (Ready, Refused)):
             raise TypeError(f"a worker began with {type(answer).__name__}")

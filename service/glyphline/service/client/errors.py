@@ -24,6 +24,7 @@ __all__ = [
     "from_status",
 ]
 
+_CHANNEL_CLOSED = "Channel closed!"  # what gRPC says of calls whose client was closed
 _DETAILS_KEY = "grpc-status-details-bin"
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -77,8 +78,15 @@ class RecognitionError(GlyphlineError):
     @property
     def retryable(self) -> bool:
         """Whether the same request may succeed later."""
-        overloaded = self.code is grpc.StatusCode.RESOURCE_EXHAUSTED and self.retry_after is not None
-        return overloaded or self.code is grpc.StatusCode.UNAVAILABLE
+        match self.code:
+            case grpc.StatusCode.UNAVAILABLE:
+                return True
+            case grpc.StatusCode.CANCELLED:  # not by the caller: gRPC cancels what arrives just as a server closes
+                return self.message != _CHANNEL_CLOSED
+            case grpc.StatusCode.RESOURCE_EXHAUSTED:
+                return self.retry_after is not None
+            case _:
+                return False
 
 
 class InvalidRequestError(RecognitionError):
@@ -105,6 +113,7 @@ _KINDS: dict[grpc.StatusCode, type[RecognitionError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidRequestError,
     grpc.StatusCode.NOT_FOUND: NotFoundError,
     grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.CANCELLED: UnavailableError,
     grpc.StatusCode.RESOURCE_EXHAUSTED: OverloadedError,
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
 }

@@ -13,7 +13,7 @@ __all__ = ["RetryPolicy", "is_retryable"]
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Tries again what may succeed later: UNAVAILABLE, and RESOURCE_EXHAUSTED where the server suggests a pause.
+    """Tries again what may succeed later: an unavailable server, and a full one that suggests a pause.
 
     Attributes:
         attempts: How often a request is sent at most.
