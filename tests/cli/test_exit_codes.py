@@ -12,6 +12,7 @@ from glyphline.service.client import (
     OverloadedError,
     UnavailableError,
 )
+from glyphline.service.errors import StartError
 from glyphline.service.jobs import InputError, JobError, OutputError
 from glyphline.training.errors import DataError, ExportError, TrainingError
 
@@ -37,6 +38,7 @@ from glyphline.training.errors import DataError, ExportError, TrainingError
         (UnavailableError(grpc.StatusCode.UNAVAILABLE, "x"), ExitCode.SERVER),
         (OverloadedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "x"), ExitCode.SERVER),
         (DeadlineExceededError(grpc.StatusCode.DEADLINE_EXCEEDED, "x"), ExitCode.SERVER),
+        (StartError("x"), ExitCode.SERVER),
         (PermissionError(errno.EACCES, "x"), ExitCode.SYSTEM),
         (CommandError("x"), ExitCode.USAGE),
         (CommandError("x", ExitCode.SERVER), ExitCode.SERVER),

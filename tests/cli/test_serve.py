@@ -58,18 +58,21 @@ def test_mistakes_are_named_where_they_were_made(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"),
+    ("arguments", "code", "reason"),
     [
-        (["--port", "99999"], ExitCode.USAGE),
-        (["--port", "abc"], ExitCode.USAGE),
-        (["--models", "nonsense"], ExitCode.MODEL),
-        (["--model-repository", "nowhere"], ExitCode.MODEL),
+        (["--port", "99999"], ExitCode.USAGE, "not 99999"),
+        (["--port", "abc"], ExitCode.USAGE, "--port"),
+        (["--models", "nonsense"], ExitCode.MODEL, "there is digits"),
+        (["--models", "digits:first"], ExitCode.SERVER, "digits:1"),
+        (["--model-repository", "nowhere"], ExitCode.USAGE, "nowhere: no such folder"),
+        (["--model-repository", "."], ExitCode.SERVER, "no model here"),
     ],
 )
 def test_what_cannot_be_served_is_refused(
-    glyphline: Command, tmp_path: Path, arguments: list[str], code: ExitCode
+    glyphline: Command, tmp_path: Path, *, arguments: list[str], code: ExitCode, reason: str
 ) -> None:
     done = glyphline("serve", "--port", "0", "--metrics-port", "0", *arguments, cwd=tmp_path)
     assert done.returncode == code, done.stderr
-    assert arguments[1] in done.stderr
+    assert reason in done.stderr
     assert "Traceback" not in done.stderr
+    assert done.stdout == ""

@@ -47,6 +47,7 @@ _ERRORS = {
     "OSError": ExitCode.SYSTEM,
     "OptionsError": ExitCode.USAGE,
     "RecognitionError": ExitCode.SERVER,
+    "ServiceError": ExitCode.SERVER,
 }
 
 

@@ -98,7 +98,7 @@ def _print_list(bundles: list[Bundle], as_json: bool) -> None:
 def _columns(bundle: Bundle) -> tuple[str | int, ...]:
     manifest = bundle.manifest
     figures = "; ".join(f"{each.exact:.1%} ({each.data_set}, {each.images:,})" for each in manifest.evaluation)
-    alphabet = "".join(manifest.alphabet)
+    alphabet = "".join(manifest.alphabet).replace(" ", "␣")
     shown = alphabet if len(alphabet) <= 24 else f"{alphabet[:20]}… ({len(manifest.alphabet)})"
     size = f"{_size(bundle) / 1e6:.1f} MB"
     return manifest.name, manifest.version, manifest.head, size, shown, manifest.licence, figures or "not measured"

@@ -14,6 +14,7 @@ from glyphline.cli.options import DeviceName
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+    from glyphline.service.server import Server
     from glyphline.service.settings import ServerSettings
 
 EXAMPLES = """\b
@@ -167,9 +168,21 @@ def serve(
     """Serves models over gRPC, and metrics to Prometheus, until it is told to stop."""
     given = {name: value for name, value in locals().items() if value is not None}
     settings = _settings(given)
-    from glyphline.service.server import run  # noqa: PLC0415
+    if settings.model_repository is not None and not settings.model_repository.is_dir():
+        raise CommandError(
+            f"{settings.model_repository}: no such folder; it should hold <name>/<version>/manifest.json"
+        )
+    from glyphline.service.server import serve as serve_until_stopped  # noqa: PLC0415
 
-    raise typer.Exit(run(settings))
+    serve_until_stopped(settings, lambda server: print(_ready_line(server, settings), flush=True))
+
+
+def _ready_line(server: Server, settings: ServerSettings) -> str:
+    models = ", ".join(f"{model.name}:{model.version}" for model in server.catalogue.models)
+    everywhere = settings.host in ("0.0.0.0", "::", "[::]")
+    host = "localhost" if everywhere else settings.host
+    metrics = f"metrics at http://{host}:{server.metrics_port}/metrics" if settings.metrics_port >= 0 else "no metrics"
+    return f"serving {models} at {host}:{server.port}; {metrics}"
 
 
 def _settings(given: dict[str, Any]) -> ServerSettings:
