@@ -20,7 +20,7 @@ from glyphline.models.repository import ModelRepository
 from glyphline.service.client import AsyncClient, Client, RecognitionError, Result, RetryPolicy
 
 if TYPE_CHECKING:
-    from conftest import ServerProcess
+    from tests.service.conftest import ServerProcess
 
 Start = Callable[..., "ServerProcess"]
 Hold = Callable[[list[int]], AbstractContextManager[None]]
@@ -125,7 +125,7 @@ def test_chosen_models_only(start: Start, images: list[bytes]) -> None:
 def test_while_models_load_calls_are_told_to_come_back(start: Start, images: list[bytes]) -> None:
     server = start()
     with Client(server.target, timeout=60, retry=ONCE) as client, grpc.insecure_channel(server.target) as channel:
-        health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+        health = health_pb2_grpc.HealthStub(channel)
         first = health.Check(health_pb2.HealthCheckRequest(), timeout=60)  # type: ignore[attr-defined]
         try:
             client.recognize(images[0])
@@ -170,7 +170,7 @@ async def test_no_call_is_lost_while_a_server_drains(start: Start, images: list[
         while len(results) < 50:
             await asyncio.sleep(0.01)
         async with grpc.aio.insecure_channel(server.target) as channel:
-            health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+            health = health_pb2_grpc.HealthStub(channel)
             watch = health.Watch(health_pb2.HealthCheckRequest())  # type: ignore[attr-defined]
             assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
             server.process.send_signal(signal.SIGTERM)

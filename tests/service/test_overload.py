@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import grpc
 import pytest
@@ -24,7 +24,7 @@ from glyphline.service.client import (
 )
 
 if TYPE_CHECKING:
-    from conftest import ServerProcess
+    from tests.service.conftest import ServerProcess
 
 Start = Callable[..., "ServerProcess"]
 Hold = Callable[[list[int]], AbstractContextManager[None]]
@@ -98,9 +98,8 @@ async def test_a_deadline_that_has_passed_is_said_so(start: Start, hold: Hold, i
     server = start()
     with hold(server.worker_pids):
         async with grpc.aio.insecure_channel(server.target) as channel:
-            call = rpc.RecognitionServiceStub(channel).Recognize(
-                api.RecognizeRequest(image=api.Image(content=images[0])), timeout=0.1
-            )
+            stub = cast("rpc.RecognitionServiceAsyncStub", rpc.RecognitionServiceStub(channel))
+            call = stub.Recognize(api.RecognizeRequest(image=api.Image(content=images[0])), timeout=0.1)
             with pytest.raises(grpc.aio.AioRpcError) as failure:
                 await call
             assert failure.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED

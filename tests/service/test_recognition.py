@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -192,15 +193,12 @@ async def test_leaving_a_stream_early_ends_it(server_target: str, images: list[b
 
 
 def test_a_callers_own_error_ends_its_stream(client: Client, images: list[bytes]) -> None:
-    def items() -> list[tuple[str, bytes]]:
+    def items() -> Iterator[tuple[str, bytes]]:
+        yield "0", images[0]
         raise LookupError("the caller's")
 
-    def stream_items():  # type: ignore[no-untyped-def]  # noqa: ANN202
-        yield "0", images[0]
-        yield from items()
-
     with pytest.raises(LookupError, match="the caller's"):
-        list(client.stream(stream_items()))
+        list(client.stream(items()))
 
 
 def test_a_stream_of_a_model_that_is_not_there_fails_as_a_whole(client: Client, images: list[bytes]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import grpc
 import numpy as np
@@ -71,7 +71,7 @@ def goes_on(client: Client, images: list[bytes]) -> Iterator[None]:
     assert isinstance(client.recognize(images[0]), Result)
 
 
-def refuse(call: grpc.UnaryUnaryMultiCallable[object, object], request: object) -> RecognitionError:
+def refuse(call: Callable[..., object], request: object) -> RecognitionError:
     """Makes a call that must fail, and returns the error."""
     with pytest.raises(grpc.RpcError) as failure:
         call(request, timeout=60)

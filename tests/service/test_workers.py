@@ -14,7 +14,7 @@ import pytest
 from glyphline.service.client import AsyncClient, Client, Result, RetryPolicy, UnavailableError
 
 if TYPE_CHECKING:
-    from conftest import ServerProcess
+    from tests.service.conftest import ServerProcess
 
 Start = Callable[..., "ServerProcess"]
 Hold = Callable[[list[int]], AbstractContextManager[None]]

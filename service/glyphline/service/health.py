@@ -67,14 +67,15 @@ class Health(health_pb2_grpc.HealthServicer):
     async def Watch(self, request: health_pb2.HealthCheckRequest, context: Context) -> None:
         """Tells the status of now, and again whenever it changes."""
         told = None
-        while not self._closed:
+        while True:
             changed = self._changed
             status = self._status.get(request.service, _Status.SERVICE_UNKNOWN)
             if status != told:
                 await context.write(health_pb2.HealthCheckResponse(status=status))
                 told = status
+            if self._closed:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "the server is stopping")
             await changed.wait()
-        await context.abort(grpc.StatusCode.UNAVAILABLE, "the server is stopping")
 
     def _wake(self) -> None:
         self._changed.set()

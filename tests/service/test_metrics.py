@@ -1,0 +1,220 @@
+"""What `/metrics` tells, and that it tells it in a bounded number of series."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import socket
+import string
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from glyphline.models.decoding.options import DecodingOptions
+from glyphline.service.client import Client, RecognitionError, Result
+
+if TYPE_CHECKING:
+    from tests.service.conftest import ServerProcess
+
+Start = Callable[..., "ServerProcess"]
+FAMILIES = {
+    "grpc_server_started": "counter",
+    "grpc_server_handled": "counter",
+    "grpc_server_handling_seconds": "histogram",
+    "grpc_server_msg_received": "counter",
+    "grpc_server_msg_sent": "counter",
+    "glyphline_images": "counter",
+    "glyphline_queue_depth": "gauge",
+    "glyphline_queue_seconds": "histogram",
+    "glyphline_stage_seconds": "histogram",
+    "glyphline_batch_size": "histogram",
+    "glyphline_batch_padding_ratio": "histogram",
+    "glyphline_rejected": "counter",
+    "glyphline_model_ready": "gauge",
+    "glyphline_model_info": "gauge",
+    "glyphline_confidence": "histogram",
+    "glyphline_cer_edits": "counter",
+    "glyphline_cer_reference_characters": "counter",
+    "glyphline_exact_match": "counter",
+    "glyphline_evaluated": "counter",
+}
+
+
+def series(server: ServerProcess) -> set[tuple[str, frozenset[tuple[str, str]]]]:
+    """Returns the names and labels of all samples."""
+    return {
+        (sample.name, frozenset(sample.labels.items()))
+        for family in text_string_to_metric_families(server.metrics_text())
+        for sample in family.samples
+    }
+
+
+def test_every_family_is_there(server: ServerProcess, client: Client, images: list[bytes]) -> None:
+    client.recognize(images[0], reference="1")
+    families = {family.name: family.type for family in text_string_to_metric_families(server.metrics_text())}
+    assert families.items() >= FAMILIES.items()
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_finds_nothing_to_complain_about(server: ServerProcess, client: Client, images: list[bytes]) -> None:
+    client.recognize_many([*images[:4], b""])
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=server.metrics_text(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed")
+def test_prometheus_scrapes_the_server(
+    start: Start, images: list[bytes], tmp_path: Path, until: Callable[[Callable[[], bool], str], None]
+) -> None:
+    server = start()
+    with Client(server.target) as client:
+        client.wait_until_ready()
+        client.recognize_many(images[:3])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+    target = urllib.parse.urlsplit(server.metrics_url).netloc
+    config = tmp_path / "prometheus.yml"
+    config.write_text(
+        "global: {scrape_interval: 1s, scrape_timeout: 1s}\n"
+        f"scrape_configs: [{{job_name: glyphline, static_configs: [{{targets: ['{target}']}}]}}]\n"
+    )
+    command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path}"]
+    command += [f"--web.listen-address={address}", "--log.level=error"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as prometheus:
+
+        def scraped() -> bool:
+            query = urllib.parse.quote('sum(glyphline_images_total{outcome="ok"})')
+            try:
+                with urllib.request.urlopen(f"http://{address}/api/v1/query?query={query}", timeout=5) as answer:
+                    return b'"3"' in answer.read()
+            except OSError:
+                return False
+
+        try:
+            until(scraped, "Prometheus has the metric")
+        finally:
+            prometheus.terminate()
+
+
+def test_random_names_make_no_series(server: ServerProcess, client: Client, images: list[bytes]) -> None:
+    chance = random.Random(0)
+
+    def noise() -> str:
+        return "".join(chance.choices(string.ascii_letters + string.digits, k=12))
+
+    def harass() -> None:
+        for _ in range(10):
+            client.recognize(images[0], request_id=noise(), reference=noise())
+            with pytest.raises(RecognitionError):
+                client.recognize(images[0], model=noise())
+            with pytest.raises(RecognitionError):
+                client.recognize(noise().encode())
+            with pytest.raises(RecognitionError):
+                client.get_model(noise())
+            with pytest.raises(RecognitionError):
+                client.submit_reference(noise(), noise())
+            with grpc.insecure_channel(server.target) as channel, pytest.raises(grpc.RpcError):
+                channel.unary_unary(f"/{noise()}/{noise()}")(b"", timeout=60)  # type: ignore[arg-type]
+
+    harass()
+    before = series(server)
+    harass()
+    assert series(server) == before
+
+
+def test_every_image_counts_once(start: Start, images: list[bytes]) -> None:
+    server = start()
+    with Client(server.target) as client:
+        client.wait_until_ready()
+        client.recognize_many([*images[:5], b"", b"text"])
+        client.recognize_many(images[:4], options=DecodingOptions("beam", beam_width=3))
+        client.recognize_many(images[:3], model="digits-attention", options=DecodingOptions("beam", beam_width=1))
+        client.recognize_many(images[:2], model="nothing")
+        list(client.stream([("0", images[0]), ("1", b"text")]))
+        with pytest.raises(RecognitionError):
+            client.recognize(images[0], options=DecodingOptions("greedy", allowed_characters="€"))
+
+    def count(**labels: str) -> float:
+        return server.metric("glyphline_images_total", **labels)
+
+    default = "beam" if count(model="digits", decoder="beam", outcome="ok") == 10 else "greedy"
+    assert count(model="digits", outcome="ok") == 10
+    assert count(model="digits", decoder=default, outcome="invalid_image") == 3
+    assert count(model="digits-attention", decoder="greedy", outcome="ok") == 3
+    assert count(outcome="invalid_request") == 1  # a batch of a model that is not there is refused as a whole
+    assert count() == 17
+    assert server.metric("glyphline_rejected_total", reason="model") == 1
+    assert server.metric("glyphline_confidence_count") == 13
+    assert server.metric("glyphline_batch_size_sum") == 13
+    assert server.metric("glyphline_queue_seconds_count") == 13
+    assert server.metric("glyphline_stage_seconds_sum", stage="infer") > 0
+    assert server.metric("glyphline_workers") == 1
+    assert server.metric("glyphline_model_info", provider="CPUExecutionProvider") == 2
+
+
+def test_calls_and_messages_are_counted(start: Start, images: list[bytes]) -> None:
+    server = start()
+    with Client(server.target) as client:
+        client.wait_until_ready()
+        client.recognize(images[0])
+        with pytest.raises(RecognitionError):
+            client.recognize(b"")
+        list(client.stream([(str(index), image) for index, image in enumerate(images[:5])]))
+
+    def count(name: str, **labels: str) -> float:
+        return server.metric(
+            f"grpc_server_{name}", grpc_service="glyphline.recognition.v1.RecognitionService", **labels
+        )
+
+    assert count("started_total", grpc_type="unary", grpc_method="Recognize") == 2
+    assert count("handled_total", grpc_method="Recognize", grpc_code="OK") == 1
+    assert count("handled_total", grpc_method="Recognize", grpc_code="INVALID_ARGUMENT") == 1
+    assert count("handling_seconds_count", grpc_method="Recognize") == 2
+    assert count("msg_received_total", grpc_method="Recognize") == 2
+    assert count("msg_sent_total", grpc_method="Recognize") == 1
+    assert count("handled_total", grpc_type="bidi_stream", grpc_code="OK") == 1
+    assert count("msg_received_total", grpc_method="StreamingRecognize") == 6
+    assert count("msg_sent_total", grpc_method="StreamingRecognize") == 5
+
+
+def test_the_live_character_error_rate(start: Start, images: list[bytes]) -> None:
+    server = start()
+    with Client(server.target) as client:
+        client.wait_until_ready()
+        first = client.recognize(images[0])
+        text = first.text
+        assert len(text) > 2
+        client.recognize(images[0], reference=text)  # exact
+        client.recognize(images[0], reference=f"{text}12")  # two characters missing in the reading
+        client.recognize(images[0], reference=text[1:])  # one too many
+        client.submit_reference(first.metadata.request_id, "?" + text[1:])  # one another
+        client.submit_reference(first.metadata.request_id, "?" + text[1:])  # which counts once
+
+    def count(name: str, **labels: str) -> float:
+        return server.metric(f"glyphline_{name}_total", model="digits", version="1", **labels)
+
+    assert count("cer_edits", kind="deletion") == 2
+    assert count("cer_edits", kind="insertion") == 1
+    assert count("cer_edits", kind="substitution") == 1
+    assert count("cer_reference_characters") == 4 * len(text) + 2 - 1
+    assert count("evaluated") == 4
+    assert count("exact_match") == 1
+
+
+def test_metrics_can_be_turned_off(start: Start, images: list[bytes]) -> None:
+    server = start(metrics_port=-1)
+    with Client(server.target, timeout=60) as client:
+        client.wait_until_ready(60)
+        assert isinstance(client.recognize(images[0]), Result)
+    assert server.wait_for_line("listening")["metrics_port"] == 0
+    assert server.stop() == 0
