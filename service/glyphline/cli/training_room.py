@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,11 +11,12 @@ from glyphline.cli.exit_codes import CommandError
 
 @contextmanager
 def training_room() -> Iterator[None]:
-    """Turns a missing package into advice.
+    """Turns a missing package into advice, and shows what the room logs.
 
     Raises:
         CommandError: If an import within the block finds no package of the extra `train`.
     """
+    logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
         yield
     except ModuleNotFoundError as error:

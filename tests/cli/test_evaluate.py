@@ -1,0 +1,60 @@
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from glyphline.cli.exit_codes import ExitCode
+from glyphline.models.repository import pretrained_root
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_figures_agree_with_those_of_a_transcription(glyphline: Command, strips_folder: Path, tmp_path: Path) -> None:
+    evaluated = glyphline("evaluate", strips_folder, "--json", "--output", tmp_path / "report")
+    assert evaluated.returncode == 0, evaluated.stderr
+    result = json.loads(evaluated.stdout)
+    transcribed = glyphline(
+        "transcribe", strips_folder, "-o", tmp_path / "o", "--references", strips_folder / "labels.tsv", "--json"
+    )
+    figures = json.loads(transcribed.stdout)["evaluation"]
+    assert result["images"] == figures["images"]
+    for rate in ("exact", "cer"):
+        assert round(result[rate], 6) == figures[rate]
+        low, high = result[f"{rate}_interval"]
+        assert low <= result[rate] <= high
+    assert json.loads((tmp_path / "report" / "report.json").read_text()) == [result]
+
+
+def test_plain_columns_and_a_limit(glyphline: Command, strips_folder: Path) -> None:
+    done = glyphline("evaluate", strips_folder, "--limit", "3", "--decoder", "beam")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\t")[:2] == [str(strips_folder), "3"]
+
+
+def test_figures_can_be_recorded_in_the_bundle(glyphline: Command, strips_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(pretrained_root(), tmp_path / "models")
+    repository = ("--model-repository", tmp_path / "models")
+    done = glyphline("evaluate", strips_folder, *repository, "--record", "--json")
+    assert done.returncode == 0, done.stderr
+    (described,) = (
+        model
+        for model in map(json.loads, glyphline("models", "--json", *repository).stdout.splitlines())
+        if model["name"] == "digits"
+    )
+    recorded = {each["data_set"]: each for each in described["evaluation"]}[str(strips_folder)]
+    assert recorded["images"] == json.loads(done.stdout)["images"]
+    assert str(strips_folder) in glyphline("models", "digits", *repository).stdout
+
+
+def test_mistakes_are_explained(glyphline: Command, strips_folder: Path) -> None:
+    for arguments, code, reason in (
+        (["nowhere"], ExitCode.USAGE, "nowhere is neither a folder"),
+        (["blank"], ExitCode.USAGE, "--data-root"),
+        ([strips_folder, "--model", "nonsense"], ExitCode.MODEL, "there is digits"),
+        ([strips_folder, "--beam-width", "999"], ExitCode.USAGE, "beam_width"),
+    ):
+        done = glyphline("evaluate", *arguments)
+        assert done.returncode == code, done.stderr
+        assert reason in done.stderr
+        assert "Traceback" not in done.stderr
