@@ -175,13 +175,17 @@ class RecogniserModule(lightning.LightningModule):
         return torch.cat((start, torch.where(masked, other, labels)), dim=1)
 
     def on_train_epoch_start(self) -> None:
-        """Seeds dropout and masking from the epoch's number, so that resuming changes nothing."""
-        torch.manual_seed(self.config.seed * 1_000_003 + self.current_epoch)
+        """Forgets the last epoch's losses."""
         self.sums = {}
 
     def on_train_batch_start(self, batch: dict[str, Tensor], batch_idx: int) -> None:
-        """Sets the learning rate from the share of the run that is done."""
+        """Sets the learning rate from the share of the run that is done; an epoch's first batch seeds its randomness.
+
+        Seeding any earlier would not do: what happens before an epoch's first batch differs after a resume.
+        """
         loop = self.config.loop
+        if batch_idx == 0:
+            torch.manual_seed(self.config.seed * 1_000_003 + self.current_epoch)
         progress = float(self.strips_seen) / (loop.epochs * loop.strips_per_epoch)
         rate = loop.learning_rate * learning_rate_factor(progress, loop.warm_up, loop.decay)
         for group in self.trainer.optimizers[0].param_groups:
@@ -341,14 +345,17 @@ def train(config_path: Path, data_root: Path, output: Path, resume: bool = True)
     precision = config.loop.precision
     bf16 = precision == "bf16" or (precision == "auto" and has_bf16())
     callbacks: list[Callback] = [
+        # Both at the very end of an epoch: a checkpoint from within one would not resume to the same run.
         ModelCheckpoint(
             output / "checkpoints",
             "best-{epoch:03d}",
             monitor="validation_error",
-            save_last=True,
-            enable_version_counter=False,
+            every_n_epochs=config.loop.validate_every,
+            save_on_train_epoch_end=True,
         ),
-        ModelCheckpoint(output / "checkpoints", "last", every_n_epochs=1, save_top_k=1, enable_version_counter=False),
+        ModelCheckpoint(
+            output / "checkpoints", "last", enable_version_counter=False, every_n_epochs=1, save_on_train_epoch_end=True
+        ),
         RunLog(MetricsLog(output / "metrics.csv"), output / "curves.png"),
         TQDMProgressBar(refresh_rate=20),
     ]

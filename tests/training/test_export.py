@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from glyphline.models.bundle import load_bundle
+from glyphline.models.decoding.options import DecodingOptions
+from glyphline.models.decoding.readings import Reading
+from glyphline.models.recognizer import Recognizer
+from glyphline.training.config import NetworkConfig
+from glyphline.training.errors import ExportError
+from glyphline.training.export import export_run
+from glyphline.training.loop import train
+from glyphline.training.networks.recogniser import RecogniserNetwork
+from glyphline.training.onnx_graphs import Head, make_graphs, write_graph
+from glyphline.training.parity import check_parity
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+MakeConfig = Callable[..., Path]
+
+
+def random_network(cell: str, decoder_cell: str) -> RecogniserNetwork:
+    """A network whose every weight and statistic matters."""
+    torch.manual_seed(0)
+    settings = {
+        "channels": (4, 8, 8, 12),
+        "encoder_cell": cell,
+        "encoder_size": 10,
+        "decoder_cell": decoder_cell,
+        "decoder_size": 14,
+        "attention_size": 9,
+    }
+    network = RecogniserNetwork(NetworkConfig.model_validate(settings), 7)
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, 0, 0.3)
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            assert module.running_var is not None
+            module.running_var.uniform_(0.5, 2)
+    return network.eval()
+
+
+@pytest.mark.parametrize(
+    ("head", "cell", "decoder_cell"),
+    [
+        ("ctc", "rnn", "gru"),
+        ("ctc", "gru", "gru"),
+        ("ctc", "lstm", "gru"),
+        ("attention", "lstm", "gru"),
+        ("attention", "gru", "lstm"),
+    ],
+)
+def test_every_head_and_cell_exports_and_agrees(head: Head, cell: str, decoder_cell: str, tmp_path: Path) -> None:
+    network = random_network(cell, decoder_cell)
+    for graph in make_graphs(network, head, 16):
+        write_graph(graph, tmp_path / f"{graph.role}.onnx")
+    assert check_parity(network, head, tmp_path, 16) < 1e-5
+    # The gate is no formality: a network that differs a little from its graphs does not pass.
+    with torch.no_grad():
+        part = network.ctc if head == "ctc" else network.attention
+        assert part is not None
+        part.project.bias[2] += 0.01
+    with pytest.raises(ExportError, match="no bundle was written"):
+        check_parity(network, head, tmp_path, 16)
+
+
+@pytest.fixture(scope="module")
+def run(data_root: Path, tmp_path_factory: pytest.TempPathFactory, make_config: MakeConfig) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    train(make_config(folder, epochs=2), data_root, folder / "run")
+    return folder / "run"
+
+
+@pytest.mark.parametrize("head", ["ctc", "attention"])
+def test_a_run_becomes_a_bundle_that_reads(run: Path, head: str, data_root: Path, tmp_path: Path) -> None:
+    path = export_run(run, tmp_path, "small", 3, head, data_root)
+    assert path == tmp_path / "small" / "3"
+    assert [folder.name for folder in (tmp_path / "small").iterdir()] == ["3"], "nothing half-written stays"
+    bundle = load_bundle(path)
+    assert bundle.manifest.head == head
+    assert bundle.manifest.version == 3
+    assert bundle.manifest.training["strips_seen"]
+    assert float(str(bundle.manifest.training["parity"])) < 1e-4
+    assert "How to make it again" in (path / "model_card.md").read_text()
+    recognizer = Recognizer.load(bundle)
+    strip = (data_root / "strips" / "strip345.png").read_bytes()
+    for decoder in ("greedy", "beam"):
+        options = DecodingOptions(decoder=decoder, beam_width=4)  # type: ignore[arg-type]  # one of two literals
+        [reading] = recognizer.recognize([strip], options)
+        assert isinstance(reading, Reading)
+        assert 0 <= reading.confidence <= 1
+    with pytest.raises(ExportError, match="exists"):
+        export_run(run, tmp_path, "small", 3, head, data_root)
+
+
+def test_a_head_that_was_not_trained_is_refused(data_root: Path, tmp_path: Path, make_config: MakeConfig) -> None:
+    train(make_config(tmp_path, epochs=1, heads='["ctc"]'), data_root, tmp_path / "run")
+    with pytest.raises(ExportError, match="no attention head"):
+        export_run(tmp_path / "run", tmp_path / "out", "small", 1, "attention", data_root)
+    assert not list((tmp_path / "out" / "small").iterdir())
+
+
+def test_the_data_are_needed(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="--data-root"):
+        export_run(run, tmp_path, "small", 1, "ctc", None)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from glyphline.models.errors import AlphabetError
+from glyphline.training import loop
+from glyphline.training.config import NetworkConfig
+from glyphline.training.errors import TrainingError
+from glyphline.training.loop import RecogniserModule, learning_rate_factor, load_network, train
+from glyphline.training.metrics_log import MetricsLog
+from glyphline.training.networks.attention import attention_loss
+from glyphline.training.networks.ctc import ctc_loss
+from glyphline.training.networks.recogniser import RecogniserNetwork
+
+# The training framework warns of its own use of torch, of few workers, and of what a short run leaves out.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+MakeConfig = Callable[..., Path]
+
+
+def test_the_learning_rate_rises_stays_and_falls() -> None:
+    def factor(progress: float) -> float:
+        return learning_rate_factor(progress, 0.1, 0.4)
+
+    assert factor(0) == pytest.approx(0.01)
+    assert factor(0.05) == pytest.approx(0.505)
+    assert factor(0.1) == factor(0.59) == 1
+    assert factor(0.8) == pytest.approx(0.505)
+    assert factor(1) == factor(1.1) == pytest.approx(0.01)
+
+
+def test_a_run_leaves_its_figures_curves_and_checkpoints(
+    data_root: Path, tmp_path: Path, make_config: MakeConfig
+) -> None:
+    run = tmp_path / "run"
+    train(make_config(tmp_path), data_root, run)
+    rows = MetricsLog(run / "metrics.csv").rows()
+    assert [row["epoch"] for row in rows] == [0, 1]
+    assert rows[1]["strips"] > rows[0]["strips"] >= 60
+    for head in ("ctc", "attention"):
+        assert {f"strips_{head}_exact", f"composed_{head}_cer", f"train_{head}"} <= set(rows[0])
+    assert (run / "curves.png").exists()
+    assert (run / "config.toml").exists()
+    config, network, strips_seen = load_network(run)
+    assert config.name == "small"
+    assert strips_seen == rows[-1]["strips"]
+    assert not network.training
+
+
+def test_a_resumed_run_is_the_run_that_was_never_stopped(
+    data_root: Path, tmp_path: Path, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config(tmp_path, epochs=3)
+    train(config, data_root, tmp_path / "whole")
+
+    begin = RecogniserModule.on_train_epoch_start
+
+    def cut(module: RecogniserModule) -> None:
+        if module.current_epoch == 2:
+            raise RuntimeError("power cut")
+        begin(module)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RecogniserModule, "on_train_epoch_start", cut)
+        with pytest.raises(RuntimeError, match="power cut"):
+            train(config, data_root, tmp_path / "cut")
+    train(config, data_root, tmp_path / "cut")
+
+    states = [
+        torch.load(tmp_path / name / "checkpoints" / "last.ckpt", weights_only=False) for name in ("whole", "cut")
+    ]
+    assert states[0]["epoch"] == states[1]["epoch"] == 2
+    for name, tensor in states[0]["state_dict"].items():
+        assert torch.equal(tensor, states[1]["state_dict"][name]), name
+    assert MetricsLog(tmp_path / "whole" / "metrics.csv").rows() == MetricsLog(tmp_path / "cut" / "metrics.csv").rows()
+
+
+def test_a_run_is_not_mixed_with_another_configuration(
+    data_root: Path, tmp_path: Path, make_config: MakeConfig
+) -> None:
+    run = tmp_path / "run"
+    train(make_config(tmp_path, epochs=1), data_root, run)
+    other = make_config(tmp_path, epochs=1, cell="gru", name="other.toml")
+    with pytest.raises(TrainingError, match="another configuration"):
+        train(other, data_root, run)
+    train(other, data_root, run, resume=False)
+    assert load_network(run)[0].network.encoder_cell == "gru"
+
+
+def test_unknown_characters_stop_a_run_before_it_starts(
+    data_root: Path, tmp_path: Path, make_config: MakeConfig
+) -> None:
+    config = make_config(tmp_path)
+    config.write_text(config.read_text().replace('"0123456789.,:/-+ "', '"01234567.,:/-+ "'))
+    with pytest.raises(AlphabetError, match="9") as error:
+        train(config, data_root, tmp_path / "run")
+    assert "4" in str(error.value), "the line of 9081"
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(
+    data_root: Path, tmp_path: Path, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "ctc_loss", lambda *_: torch.tensor(float("nan"), requires_grad=True))
+    with pytest.raises(TrainingError, match="not-finite-batch"):
+        train(make_config(tmp_path), data_root, tmp_path / "run")
+    batch = torch.load(tmp_path / "run" / "not-finite-batch.pt")
+    assert {"images", "widths", "labels", "label_lengths"} == set(batch)
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path: Path, make_config: MakeConfig) -> None:
+    make_config(tmp_path, name="config.toml")
+    with pytest.raises(TrainingError, match="not the folder of a training run"):
+        load_network(tmp_path)
+
+
+@pytest.mark.parametrize(("cell", "decoder_cell"), [("lstm", "gru"), ("gru", "lstm")])
+def test_a_network_learns_a_few_strips_by_heart(cell: str, decoder_cell: str) -> None:
+    torch.manual_seed(1)
+    config = NetworkConfig.model_validate(
+        {
+            "channels": (8, 16, 16, 24),
+            "encoder_cell": cell,
+            "encoder_size": 24,
+            "encoder_layers": 1,
+            "decoder_cell": decoder_cell,
+            "decoder_size": 32,
+            "attention_size": 24,
+            "dropout": 0.0,
+        }
+    )
+    network = RecogniserNetwork(config, 5)
+    labels = torch.tensor([[1, 2, 3], [4, 4, 0], [0, 0, 0], [2, 2, 2]])
+    lengths = torch.tensor([3, 2, 0, 3])
+    images = torch.zeros(4, 1, 16, 48, dtype=torch.uint8)
+    for row, label in enumerate(labels.tolist()):
+        for place, symbol in enumerate(label[: int(lengths[row])]):
+            images[row, 0, 2 + 3 * (symbol - 1) : 5 + 3 * (symbol - 1), 4 + 14 * place : 14 + 14 * place] = 255
+    widths = torch.tensor([48, 40, 48, 45])
+    optimiser = torch.optim.AdamW(network.parameters(), 5e-3)
+    inputs = torch.cat((torch.full((4, 1), 5), labels), dim=1)
+    for _ in range(160):
+        ctc, scores = network(images, widths, inputs)
+        assert ctc is not None
+        assert scores is not None
+        loss = ctc_loss(*ctc, labels, lengths) + attention_loss(scores, labels, lengths, 0.0)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    expected = [row[: int(length)] for row, length in zip(labels.tolist(), lengths, strict=True)]
+    readings = network.eval().read(images, widths, 6)
+    assert readings == {"ctc": expected, "attention": expected}
