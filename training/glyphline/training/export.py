@@ -20,9 +20,21 @@ import torch
 from PIL import Image
 from torch import nn
 
-from glyphline.models.bundle import DecoderDefaults, Manifest, Probe, StateTensor, load_bundle, write_manifest
+from glyphline.models.bundle import (
+    MODEL_CARD_NAME,
+    Bundle,
+    DecoderDefaults,
+    Manifest,
+    Probe,
+    StateTensor,
+    load_bundle,
+    write_manifest,
+)
 from glyphline.models.decoding.confidence import fit_temperature
+from glyphline.models.errors import ImageError
+from glyphline.models.image import GreyImage, normalise
 from glyphline.models.recognizer import Recognizer
+from glyphline.models.session import available_threads
 from glyphline.training.card import write_card
 from glyphline.training.config import TrainingConfig
 from glyphline.training.datasets.build import build_set
@@ -47,8 +59,6 @@ def check_texts(
     Raises:
         ExportError: If a text differs; strip and texts are named.
     """
-    from glyphline.models.image import GreyImage, normalise  # noqa: PLC0415 - only the gate normalises here
-
     alphabet = config.make_alphabet()
     for sample, reading in zip(samples, read_samples(recognizer, samples), strict=True):
         pixels = normalise(GreyImage(sample.pixels), config.image)
@@ -173,27 +183,24 @@ def _finish(
 ) -> None:
     """Calibrates, checks the texts, notes what the probe gives, and writes card and manifest."""
 
-    def load(temperature: float) -> Recognizer:
-        nonlocal manifest
-        manifest = manifest.model_copy(update={"temperature": temperature})
-        (folder / "model_card.md").write_text(write_card(manifest), encoding="utf-8")
+    def write(manifest: Manifest) -> Bundle:
+        (folder / MODEL_CARD_NAME).write_text(write_card(manifest), encoding="utf-8")
         write_manifest(folder, manifest)
-        return Recognizer.load(load_bundle(folder), threads=1, verify_probe=False)
+        return load_bundle(folder)
 
-    first = read_samples(load(1.0), samples)
-    check_texts(network, config, head, load(1.0), samples[:: max(1, len(samples) // 200)])
-    right = [reading.text == sample.text for reading, sample in zip(first, samples, strict=True)]
+    recognizer = Recognizer.load(write(manifest), threads=available_threads(), verify_probe=False)
+    readings = read_samples(recognizer, samples)
+    check_texts(network, config, head, recognizer, samples[:: max(1, len(samples) // 200)])
+    right = [reading.text == sample.text for reading, sample in zip(readings, samples, strict=True)]
 
     def confidences(temperature: float) -> list[float]:
-        return [reading.confidence for reading in read_samples(load(temperature), samples)]
+        return [reading.confidence for reading in read_samples(recognizer.with_temperature(temperature), samples)]
 
     temperature = round(fit_temperature(confidences, right, low=0.5, high=4.0, tolerance=0.05), 3)
-    recognizer = load(temperature)
-    reading = recognizer.recognize([(folder / "probe.png").read_bytes()])[0]
-    if isinstance(reading, Exception):
+    probe = (folder / manifest.probe.image).read_bytes()
+    [reading] = recognizer.with_temperature(temperature).recognize([probe])
+    if isinstance(reading, ImageError):
         raise ExportError(f"the probe image cannot be read: {reading}")
-    manifest = manifest.model_copy(
-        update={"probe": Probe(image="probe.png", text=reading.text, confidence=round(reading.confidence, 4))}
-    )
-    load(temperature)
-    Recognizer.load(load_bundle(folder), threads=1)  # with its probe, as every server will
+    noted = Probe(image=manifest.probe.image, text=reading.text, confidence=round(reading.confidence, 4))
+    bundle = write(manifest.model_copy(update={"temperature": temperature, "probe": noted}))
+    Recognizer.load(bundle)  # with its probe, as every server will
