@@ -46,3 +46,10 @@ def test_no_drawing_replaces_another() -> None:
     together = PictureFolder(Path("out"))
     names = [together.path_for(source).name for source in ("x/a.png", "y/a.png", "z/a.png", "z/a.tif")]
     assert names == ["a.reading.png", "a.png.reading.png", "a-2.reading.png", "a.tif.reading.png"]
+
+
+def test_labels_at_the_edges_are_not_cut() -> None:
+    image = GreyImage(np.full((30, 100), 128, np.uint8))
+    drawing = draw_reading(image, reading(Token("8", 1.0, (0.0, 0.1)), Token("8", 1.0, (99.9, 100.0)), text=""))
+    labels = np.asarray(drawing)[12 + 120 + 6 : -60].min(axis=(0, 2))
+    assert labels[0] == labels[-1] == 255

@@ -46,7 +46,8 @@ def draw_reading(image: GreyImage, reading: Reading, caption: str = "") -> Image
     text_top = _LABELS_TOP + rows * _LABEL_HEIGHT + 4
     summary = f"{reading.text or '(blank)'}   {reading.confidence:.1%}" + ("   cut short" if reading.truncated else "")
     text_font, small_font = _font(_TEXT_SIZE), _font(_PERCENT_SIZE)
-    width = max(strip.width, _LEAST_WIDTH, round(text_font.getlength(summary)), round(small_font.getlength(caption)))
+    widths = [strip.width, _LEAST_WIDTH, text_font.getlength(summary), small_font.getlength(caption)]
+    width = round(max(widths + [label.end - _MARGIN for label in labels]))
     canvas = Image.new("RGB", (width + 2 * _MARGIN, text_top + _TEXT_SIZE + _PERCENT_SIZE + 2 * _MARGIN), _PAPER)
     canvas.paste(strip, (_MARGIN, _MARGIN))
     draw = ImageDraw.Draw(canvas)
@@ -60,12 +61,24 @@ def draw_reading(image: GreyImage, reading: Reading, caption: str = "") -> Image
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """Where a character's box and label stand, in pixels of the drawing."""
+    """Where a character's box and label stand, in pixels of the drawing.
+
+    Attributes:
+        text: The character, or a mark that stands for it.
+        confidence: How sure the recogniser was.
+        left: Left edge of the box.
+        right: Right edge of the box.
+        middle: Middle of the label: the box's, but never so far left that the label is cut.
+        end: Right edge of the label.
+        row: Row of labels, from 0.
+    """
 
     text: str
     confidence: float
     left: float
     right: float
+    middle: float
+    end: float
     row: int
 
 
@@ -80,17 +93,17 @@ def _place_labels(tokens: Sequence[Token], scale: float) -> list[_Label]:
         right = max(right, left + 2)
         shown = "␣" if token.text == " " else token.text
         width = max(_font(_PERCENT_SIZE).getlength("100%"), _font(_CHARACTER_SIZE).getlength(shown))
-        middle = (left + right) / 2
+        middle = max((left + right) / 2, width / 2)
         row = 0 if middle - width / 2 >= row_ends[0] else 1
-        row_ends[row] = middle + width / 2 + 2
-        labels.append(_Label(shown, token.confidence, left, right, row))
+        end = row_ends[row] = middle + width / 2 + 2
+        labels.append(_Label(shown, token.confidence, left, right, middle, end, row))
     return labels
 
 
 def _draw_label(draw: ImageDraw.ImageDraw, label: _Label) -> None:
     colour = _colour(label.confidence)
     draw.rectangle((label.left, _MARGIN, label.right, _MARGIN + _STRIP_HEIGHT - 1), outline=colour, width=2)
-    middle, top = (label.left + label.right) / 2, _LABELS_TOP + label.row * _LABEL_HEIGHT
+    middle, top = label.middle, _LABELS_TOP + label.row * _LABEL_HEIGHT
     draw.text((middle, top), label.text, fill=_INK, font=_font(_CHARACTER_SIZE), anchor="ma")
     percent_top = top + _CHARACTER_SIZE + 4
     draw.text((middle, percent_top), f"{label.confidence:.0%}", fill=colour, font=_font(_PERCENT_SIZE), anchor="ma")
