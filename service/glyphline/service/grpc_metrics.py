@@ -45,6 +45,7 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self._wrapped: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}  # by path; only of methods that there are
         self._started = Counter("grpc_server_started_total", "Calls that began.", _LABELS, registry=registry)
         self._handled = Counter(
             "grpc_server_handled_total", "Calls that ended, by status.", (*_LABELS, "grpc_code"), registry=registry
@@ -66,32 +67,31 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """Wraps the method's handler."""
+        """Returns the method's handler, wrapped; the wrapping is made once."""
         handler = await continuation(handler_call_details)
         if handler is None:
-            return handler
-        _, service, name = handler_call_details.method.split("/", 2)
-        if handler.request_streaming and handler.response_streaming:
-            method = _Method("bidi_stream", service, name)
-            return grpc.stream_stream_rpc_method_handler(
-                self._streaming(method, handler.stream_stream),
-                handler.request_deserializer,
-                handler.response_serializer,
-            )
-        if handler.response_streaming:
-            method = _Method("server_stream", service, name)
-            return grpc.unary_stream_rpc_method_handler(
-                self._streaming(method, handler.unary_stream), handler.request_deserializer, handler.response_serializer
-            )
-        if handler.request_streaming:
-            method = _Method("client_stream", service, name)
-            return grpc.stream_unary_rpc_method_handler(
-                self._unary(method, handler.stream_unary), handler.request_deserializer, handler.response_serializer
-            )
-        method = _Method("unary", service, name)
-        return grpc.unary_unary_rpc_method_handler(
-            self._unary(method, handler.unary_unary), handler.request_deserializer, handler.response_serializer
-        )
+            return None
+        path = handler_call_details.method
+        if path not in self._wrapped:
+            self._wrapped[path] = self._wrap(path, handler)
+        return self._wrapped[path]
+
+    def _wrap(self, path: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
+        _, service, name = path.split("/", 2)
+        codecs = handler.request_deserializer, handler.response_serializer
+        match handler.request_streaming, handler.response_streaming:
+            case True, True:
+                behaviour = self._streaming(_Method("bidi_stream", service, name), handler.stream_stream)
+                return grpc.stream_stream_rpc_method_handler(behaviour, *codecs)
+            case False, True:
+                behaviour = self._streaming(_Method("server_stream", service, name), handler.unary_stream)
+                return grpc.unary_stream_rpc_method_handler(behaviour, *codecs)
+            case True, False:
+                behaviour = self._unary(_Method("client_stream", service, name), handler.stream_unary)
+                return grpc.stream_unary_rpc_method_handler(behaviour, *codecs)
+            case _:
+                behaviour = self._unary(_Method("unary", service, name), handler.unary_unary)
+                return grpc.unary_unary_rpc_method_handler(behaviour, *codecs)
 
     def _unary(self, method: _Method, behaviour: Any) -> Any:
         async def handle(request: Any, context: Any) -> Any:

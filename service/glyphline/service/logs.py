@@ -43,14 +43,14 @@ class TextFormatter(logging.Formatter):
 
 
 def configure_logging(settings: ServerSettings) -> None:
-    """Sends the log lines of `glyphline` to standard error in the form asked for."""
+    """Sends log lines to standard error in the form asked for: Glyphline's own, and the warnings of its libraries."""
     plain = settings.log_format == "text" or (settings.log_format == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter() if plain else JsonFormatter())
-    logger = logging.getLogger("glyphline")
-    logger.handlers[:] = [handler]
-    logger.setLevel(settings.log_level.upper())
-    logger.propagate = False
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("glyphline").setLevel(settings.log_level.upper())
 
 
 def _extra(record: logging.LogRecord) -> dict[str, object]:

@@ -68,7 +68,7 @@ class Worker:
         try:
             answer = await self._call(self._launch, seconds)
         except WorkerLostError as error:
-            raise StartError(f"worker {self.index} while it loaded its models: {error}") from error
+            raise StartError(f"worker {self.index} was lost while it loaded its models: {error}") from error
         if isinstance(answer, Refused):
             raise StartError(answer.message)
         self.providers = answer.providers
@@ -126,7 +126,7 @@ class Worker:
             self.kill()  # the pipe breaks, which ends the wait in the thread
             await asyncio.wait({reply})
             reply.exception()
-            raise WorkerLostError(f"no answer within {seconds:g} s")
+            raise WorkerLostError(f"it gave no answer within {seconds:g} s")
         return reply.result()
 
     def _launch(self) -> Ready | Refused:
@@ -152,7 +152,7 @@ class Worker:
         try:
             self._connection.send(job)
         except OSError as error:
-            raise WorkerLostError("the worker had ended") from error
+            raise WorkerLostError("it had ended before it got the batch") from error
         result = self._receive()
         if not isinstance(result, JobResult):
             raise TypeError(f"a worker answered with {type(result).__name__}")
@@ -163,7 +163,7 @@ class Worker:
         try:
             return self._connection.recv()
         except (EOFError, OSError) as error:
-            raise WorkerLostError("the worker ended") from error
+            raise WorkerLostError("it ended") from error
 
     def _on_exit(self) -> None:
         self._unwatch()

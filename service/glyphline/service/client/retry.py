@@ -21,7 +21,7 @@ class RetryPolicy:
         longest_pause: Seconds that a pause is at most, unless the server asks for more.
     """
 
-    attempts: int = 5
+    attempts: int = 6
     first_pause: float = 0.1
     longest_pause: float = 5.0
 
