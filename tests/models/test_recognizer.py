@@ -105,7 +105,7 @@ class TestReading:
         assert agree(recognizer.recognize(images), recognizer.recognize(inverted))
 
     @pytest.mark.parametrize("level", [0, 128, 255])
-    @pytest.mark.parametrize("size", [(1, 1), (40, 40), (300, 40), (5, 90)])
+    @pytest.mark.parametrize("size", [(1, 1), (40, 40), (300, 40), (20, 30)])
     def test_a_blank_strip_reads_as_nothing(self, recognizer: Recognizer, level: int, size: tuple[int, int]) -> None:
         blank = GreyImage(np.full(size[::-1], level, dtype=np.uint8))
         for options in (GREEDY, BEAM):
@@ -270,24 +270,27 @@ class TestPlaces:
                 assert "".join(token.text for token in alternative.tokens) == alternative.text
                 for token in alternative.tokens:
                     assert token.span is not None
-                    assert 0.0 <= token.span[0] <= token.span[1] <= width
+                    assert 0.0 <= token.span[0] < token.span[1] <= width
 
     def test_there_are_no_tokens_unless_asked_for(self, recognizer: Recognizer, contents: list[bytes]) -> None:
         for reading in readings(recognizer.recognize(contents)):
             assert all(alternative.tokens == () for alternative in reading.alternatives)
 
-    def test_a_token_lies_over_its_ink(self, recognizer: Recognizer, strips: list[tuple[Path, str]]) -> None:
+    @pytest.mark.parametrize("scale", [1, 2])
+    def test_tokens_lie_in_their_part_of_the_strip(
+        self, recognizer: Recognizer, strips: list[tuple[Path, str]], scale: int
+    ) -> None:
         digit = read_image(next(file for file, text in strips if text == "3").read_bytes()).pixels
-        paper = int(np.median(digit[0]))
-        for scale, before, after in ((1, 0, 60), (1, 60, 0), (2, 60, 60)):
-            strip = np.pad(digit, ((0, 0), (before, after)), constant_values=paper)
-            picture = Image.fromarray(strip)
-            picture = picture.resize((picture.width * scale, picture.height * scale))
-            (reading,) = readings(recognizer.recognize([GreyImage(np.asarray(picture))], GREEDY))
-            (token,) = reading.alternatives[0].tokens
+        picture = Image.fromarray(np.tile(digit, 4))
+        picture = picture.resize((picture.width * scale, picture.height * scale))
+        (reading,) = readings(recognizer.recognize([GreyImage(np.asarray(picture))], GREEDY))
+        assert reading.text == "3333"
+        step = digit.shape[1] * scale
+        for position, token in enumerate(reading.alternatives[0].tokens):
             assert token.span is not None
-            centre = sum(token.span) / 2 / scale - before
-            assert -2 <= centre <= digit.shape[1] + 2
+            left, right = token.span
+            assert position * step <= (left + right) / 2 <= (position + 1.25) * step
+            assert right - left >= 1.0
 
 
 class TestLoading:

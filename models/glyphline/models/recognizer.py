@@ -232,11 +232,12 @@ class Recognizer:
     def _tokens(self, hypothesis: Hypothesis, strip: _Strip) -> Iterator[Token]:
         manifest = self.bundle.manifest
         scale = strip.height / manifest.image.height
+        width = float(strip.width)
+        frame = min(manifest.pixels_per_frame * scale, width)
 
-        def place(frame: float) -> float:
-            """Takes a frame edge to a column of the original image."""
-            column = (frame * manifest.pixels_per_frame - manifest.image.padding) * scale
-            return min(max(column, 0.0), float(strip.width))
+        def place(edge: float) -> float:
+            """Takes a frame edge to a column of the original image, which may lie in the padding beside it."""
+            return (edge * manifest.pixels_per_frame - manifest.image.padding) * scale
 
         for symbol, value, (left, right) in zip(
             hypothesis.symbols, hypothesis.symbol_log_probabilities, hypothesis.spans, strict=True
@@ -244,7 +245,8 @@ class Recognizer:
             yield Token(
                 text=self.alphabet.symbols[symbol - 1],
                 confidence=line_confidence([value]),
-                span=(place(left), place(right)),
+                # What lies in the padding is moved to the image's edge, where it keeps the width of a frame.
+                span=(min(max(place(left), 0.0), width - frame), max(min(place(right), width), frame)),
             )
 
 

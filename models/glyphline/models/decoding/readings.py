@@ -38,7 +38,9 @@ class Token:
     Attributes:
         text: The symbol.
         confidence: Calibrated probability, in [0, 1].
-        span: Left and right edge in pixels of the original image; None if the model does not know.
+        span: Left and right edge in pixels of the original image; None if the model does not know. A CTC head writes
+            a symbol in a narrow span somewhere between its neighbours, often late in the symbol's ink and the last one
+            at the end of the strip; an attention head tells more closely where it looked.
     """
 
     text: str
