@@ -1,8 +1,8 @@
 """Decoding of an attention head: a loop over the decoder's step, greedy or with a beam, for many images at once.
 
 A hypothesis is scored by its log-probability divided by Tᵅ, where T counts its symbols and its end. The search keeps,
-for each image, the best unfinished hypotheses and the best finished ones, and stops when no unfinished one can still
-get among those asked for. Two rules make results dependable:
+for each image, the best unfinished hypotheses and the best finished ones. It stops when no unfinished one can ever
+become the best, nor is one about to get among the alternatives asked for. Two rules make results dependable:
 
 - The path that greedy search would take always keeps a place in the beam: the best score is never below greedy's.
 - A hypothesis of the maximum length either ends there, if that is what the network deems likeliest, or is a candidate
@@ -225,6 +225,7 @@ class _BeamSearch:
         self._history = _History(lengths, options.length_penalty, temperature)
         self._layers: list[_Layer] = []
         self._finished: list[list[_Finished]] = [[] for _ in range(count)]  # heaps, the worst on top
+        self._best = np.full(count, -np.inf)  # score of the best finished hypothesis
         self._found = 0
         # Of the images still searched:
         self._images = np.arange(count)
@@ -248,7 +249,7 @@ class _BeamSearch:
             totals = self._totals[:, :, None] + log_probabilities
             self._collect(totals[:, :, END], position)
             self._advance(totals, log_probabilities, output.states)
-            self._retire()
+            self._retire(position + 1)
             if not len(self._images):
                 break
         return [
@@ -263,7 +264,9 @@ class _BeamSearch:
         self._found -= 1
         row = index * self._symbols.shape[1] + slot if ended else None
         item = _Finished(score, self._found, total, position, slot, row)
-        heap = self._finished[int(self._images[index])]
+        image = int(self._images[index])
+        self._best[image] = max(self._best[image], score)
+        heap = self._finished[image]
         if len(heap) < self._options.max_alternatives:
             heapq.heappush(heap, item)
         else:
@@ -326,13 +329,17 @@ class _BeamSearch:
         present[lost, -1] = True
         self._greedy = np.where(going, present.argmax(axis=1), -1)
 
-    def _retire(self) -> None:
-        """Lets go of the images whose unfinished hypotheses can no longer get among those asked for.
+    def _retire(self, written: int) -> None:
+        """Lets go of the images that are done, after `written` symbols.
 
-        A log-probability only falls, and is divided by at most the power of the greatest length.
+        A log-probability only falls, and is divided by at most the power of the greatest length: that bounds what can
+        become the best. For the other alternatives the bound would be far too loose, and the search would go on to the
+        maximum length for every image; they are settled once no hypothesis would get among them by ending now.
         """
-        reachable = self._totals.max(axis=1) / (self._options.max_output_length + 1) ** self._options.length_penalty
-        going = reachable > self._bars()
+        totals, penalty = self._totals.max(axis=1), self._options.length_penalty
+        going = totals / (self._options.max_output_length + 1) ** penalty > self._best[self._images]
+        if self._options.max_alternatives > 1:
+            going |= totals / (written + 1) ** penalty > self._bars()
         if going.all():
             return
         rows = np.repeat(going, self._symbols.shape[1])
