@@ -29,9 +29,9 @@ def free_port() -> int:
 def read_strips(target: str) -> None:
     """Reads every strip with the server at `target`, and prints the reading beside the truth."""
     labels = dict(line.split("\t") for line in (STRIPS / "labels.tsv").read_text(encoding="utf-8").splitlines())
-    print(f"{'strip':22}{'read':12}{'truth':12}{'confidence':12}{'time':>8}")
     with Client(target) as client:
         client.wait_until_ready()
+        print(f"{'strip':22}{'read':12}{'truth':12}{'confidence':12}{'time':>8}")
         for name, truth in labels.items():
             result = client.recognize(STRIPS / name, reference=truth)
             milliseconds = f"{1000 * result.metadata.inference_seconds:.0f} ms"
