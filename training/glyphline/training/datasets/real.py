@@ -82,7 +82,8 @@ class BlankStrips:
 
     def draw(self, random: np.random.Generator) -> Sample:
         """Makes one strip without text."""
-        height, width = int(random.integers(12, 72)), int(random.integers(8, 400))
+        height = int(random.integers(12, 96))
+        width = int(2 + 400 * random.random() ** 2)  # slivers too: what is narrow is easily taken for a 1
         if random.random() < 0.15:  # one grey, nothing else
             return Sample(np.full((height, width), random.integers(0, 256), np.uint8), "", "blank")
         ink = np.zeros((height, width), np.uint8)
