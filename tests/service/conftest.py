@@ -24,7 +24,7 @@ from glyphline.models.recognizer import Recognizer
 from glyphline.models.repository import ModelRepository, pretrained_root
 from glyphline.service.client import Client
 
-PATIENCE_SECONDS = 20.0  # how long a test waits for what must come; far more than it takes
+PATIENCE_SECONDS = 60.0  # how long a test waits for what must come; far more than it takes
 POLL_SECONDS = 0.02  # between two questions, lest asking be all that the server does
 PROGRAM = """
 from glyphline.service.server import run

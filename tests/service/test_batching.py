@@ -173,6 +173,42 @@ def test_an_expired_item_is_never_taken(bench: Bench) -> None:
     assert bench.outcomes["late"] == [Expired()]
 
 
+def test_what_would_expire_while_it_is_run_is_not_begun(bench: Bench) -> None:
+    bench.queue.observe_run("model", 1.0)
+    bench.submit("late", deadline=3.4)
+    bench.submit("other", key="another model", deadline=3.4)
+    bench.clock.now = 2.0  # both have waited, and 1.4 s are left
+    bench.submit("new", deadline=3.4)
+    bench.submit("patient", deadline=9.0)
+    assert names(bench.queue.take()) == ["other"]
+    assert bench.outcomes["late"] == [Expired()]
+    assert names(bench.queue.take()) == ["new", "patient"]  # what has not waited gets its chance
+
+
+def test_a_lone_item_gets_its_chance_however_short_its_deadline(bench: Bench) -> None:
+    bench.queue.observe_run("model", 60.0)
+    bench.submit("hurried", deadline=0.001)
+    assert names(bench.queue.take()) == ["hurried"]
+
+
+def test_under_overload_work_is_done_for_those_who_still_wait(bench: Bench) -> None:
+    """Three times as much is asked as can be done, each within a second; nearly all that is done is in time."""
+    bench.make_queue(max_items=1000, max_batch=8)
+    in_time = done = 0
+    for _ in range(200):
+        for _ in range(24):
+            bench.submit(f"{bench.clock.now}", deadline=bench.clock.now + 1.0)
+        batch = bench.queue.take()
+        bench.clock.now += 0.1  # the time of a batch
+        bench.queue.observe_run("model", 0.1)
+        for ticket in batch:
+            done += 1
+            in_time += ticket.entry.deadline is not None and bench.clock.now <= ticket.entry.deadline
+            bench.queue.finish(ticket, "")
+    assert done == 8 * 200
+    assert in_time == done
+
+
 def test_a_withdrawn_item_is_never_taken_and_frees_its_place(bench: Bench) -> None:
     bench.make_queue(max_items=1)
     bench.queue.withdraw(bench.submit("a", deadline=9.0))

@@ -236,3 +236,12 @@ def _proportional_bytes(pid: int) -> int:
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
     raise AssertionError(pid)
+
+
+def test_connections_that_are_closed_for_their_age_lose_no_call(start: Start, images: list[bytes]) -> None:
+    server = start(max_connection_age_seconds=0.3, max_connection_age_grace_seconds=30)
+    with Client(server.target, timeout=60) as client:
+        client.wait_until_ready(60)
+        texts = {client.recognize(images[0]).text for _ in range(200)}
+    assert len(texts) == 1
+    assert server.stop() == 0

@@ -158,6 +158,7 @@ class Batcher:
         try:
             job = Job(model, items[0].options, [item.content for item in items])
             result = await worker.run(job, self._batch_seconds)
+            self._queue.observe_run(batch[0].entry.key, self._clock() - started)
             self._metrics.observe_batch(result)
             for ticket, wait, outcome in zip(batch, waits, result.outcomes, strict=True):
                 done = Done(outcome, wait, result.seconds, len(batch), worker.providers[model])

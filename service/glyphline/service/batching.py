@@ -3,8 +3,12 @@
 Every image that enters leaves with exactly one outcome, its own:
 
     submit ─► waiting ─► take ─► running ─► finish | fail
-                 │  └► take, deadline passed ─► Expired
-                 └─────── withdraw ────────────► Withdrawn, or Expired if its deadline is reached
+                 │  └► take, too late ─► Expired
+                 └─────── withdraw ─────► Withdrawn, or Expired if its deadline is reached
+
+Too late is an item whose deadline has passed, and one that has waited so long that its deadline would pass while it is
+run, going by the last batch of its kind. Without the latter an overloaded server would always run what is about to
+expire, and answer nobody in time.
 """
 
 from __future__ import annotations
@@ -26,6 +30,9 @@ Value = TypeVar("Value")
 _DEADLINE_TOLERANCE_SECONDS = 0.05
 # Images of neighbouring widths share a batch as long as the narrowest is padded by no more than this.
 _MAX_PADDING = 0.25
+# Batches vary: an item is run only if it has this many times as long as the last batch of its kind took.
+_RUN_MARGIN = 1.5
+_MAX_REMEMBERED_KINDS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +126,7 @@ class BatchQueue(Generic[Item, Value]):
         self._clock = clock
         self._waiting: dict[Ticket[Item, Value], None] = {}  # ordered by arrival, removed from anywhere
         self._waiting_bytes = 0
+        self._run_seconds: dict[Hashable, float] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -185,6 +193,13 @@ class BatchQueue(Generic[Item, Value]):
             ticket._state = _State.RUNNING
         return batch
 
+    def observe_run(self, key: Hashable, seconds: float) -> None:
+        """Notes how long a batch of a kind took."""
+        self._run_seconds.pop(key, None)
+        self._run_seconds[key] = seconds
+        if len(self._run_seconds) > _MAX_REMEMBERED_KINDS:
+            del self._run_seconds[next(iter(self._run_seconds))]
+
     def finish(self, ticket: Ticket[Item, Value], value: Value) -> None:
         """Settles a taken item with its value, unless it was withdrawn meanwhile."""
         self._settle(ticket, Finished(value))
@@ -198,9 +213,19 @@ class BatchQueue(Generic[Item, Value]):
 
     def _drop_expired(self, now: float) -> None:
         for ticket in list(self._waiting):
-            if ticket.entry.deadline is not None and now >= ticket.entry.deadline:
+            if self._is_too_late(ticket, now):
                 self._remove(ticket)
                 self._settle(ticket, Expired())
+
+    def _is_too_late(self, ticket: Ticket[Item, Value], now: float) -> bool:
+        if ticket.entry.deadline is None:
+            return False
+        remaining = ticket.entry.deadline - now
+        if remaining <= 0:
+            return True
+        run = self._run_seconds.get(ticket.entry.key, 0.0)
+        # One that did not wait for others' batches gets its chance, whatever they took.
+        return now - ticket.submitted_at >= run and remaining < _RUN_MARGIN * run
 
     def _remove(self, ticket: Ticket[Item, Value]) -> None:
         del self._waiting[ticket]

@@ -131,7 +131,7 @@ class Pipeline:
             case Failed():
                 return InternalError("the batch failed")
             case Expired() | Withdrawn():
-                return DeadlineError("the deadline passed before the image was read")
+                return DeadlineError("the deadline left no time to read the image")
 
     def _answer(self, item: Item, done: Done, reading: Reading) -> Answer:
         evaluation = None
