@@ -165,6 +165,26 @@ def smooth_field(random: np.random.Generator, height: int, width: int) -> NDArra
     return field / np.float32(127.5) - 1
 
 
+def glare(height: int, width: int, random: np.random.Generator) -> NDArray[np.float32]:
+    """Returns light or shade that falls on every cell of a counter alike: a reflection, a lamp, the edge of the window.
+
+    Args:
+        height: Height of a cell.
+        width: Width of a cell.
+        random: Source of randomness.
+
+    Returns:
+        What is added to each cell's grey `(height, width)`, mostly at its top or bottom; up to 180 either way.
+    """
+    rows = np.linspace(0, 1, height, dtype=np.float32)[:, None]
+    band = np.clip(1 - rows / random.uniform(0.1, 0.45), 0, 1)  # strongest at the top
+    if random.random() < 0.6:
+        band = band[::-1]
+    spots = np.clip(smooth_field(random, height, width) + random.uniform(0, 0.8), 0, 1)
+    strength = random.uniform(30, 180) * (1 if random.random() < 0.7 else -1)
+    return (strength * band * spots).astype(np.float32)
+
+
 def photograph(ink: Ink, random: np.random.Generator, wear: Wear) -> Grey:
     """Puts a drawing on paper (or a display, or a wheel) and takes its picture.
 
@@ -191,7 +211,7 @@ def photograph(ink: Ink, random: np.random.Generator, wear: Wear) -> Grey:
     if random.random() < 0.35:
         blurred = Image.fromarray(np.clip(grey, 0, 255).astype(np.uint8))
         grey = np.asarray(
-            blurred.filter(ImageFilter.GaussianBlur(random.uniform(0.3, max(0.4, 0.035 * height)))), np.float32
+            blurred.filter(ImageFilter.GaussianBlur(random.uniform(0.3, max(0.4, 0.03 * height)))), np.float32
         )
     if random.random() < 0.6:
         grey = grey + random.normal(0, random.uniform(0.5, 0.12 * (paper - pen) + 1), grey.shape).astype(np.float32)

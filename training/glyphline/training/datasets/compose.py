@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from glyphline.training.augment import Wear, photograph, rephotograph, thicken, warp, with_margins, with_neighbours
+from glyphline.training.augment import (
+    Wear,
+    glare,
+    photograph,
+    rephotograph,
+    thicken,
+    warp,
+    with_margins,
+    with_neighbours,
+)
 from glyphline.training.datasets.characters import CharacterSet
 from glyphline.training.datasets.samples import Grey, Ink, Sample, ink_box
 from glyphline.training.datasets.texts import random_digits, random_length, random_text
@@ -212,6 +221,7 @@ class ComposedReadings:
         squeeze = random.uniform(0.8, 1.25)
         gap = int(random.integers(0, 6)) if random.random() < 0.4 else 0
         edge = int(random.integers(0, 256))
+        shine = glare(height, 24, random) if random.random() < 0.4 else None
         pieces: list[Grey] = []
         for digit in text:
             cell = self.characters.images[int(random.choice(meter[digit]))]
@@ -223,6 +233,9 @@ class ComposedReadings:
             piece = np.asarray(Image.fromarray(cell).resize((width, height), Image.Resampling.BILINEAR))
             if random.random() < 0.3:
                 piece = np.clip(piece * random.uniform(0.75, 1.2) + random.uniform(-20, 20), 0, 255).astype(np.uint8)
+            if shine is not None:
+                fitted = np.asarray(Image.fromarray(shine).resize((width, height), Image.Resampling.BILINEAR))
+                piece = np.clip(piece + fitted * random.uniform(0.3, 1.0), 0, 255).astype(np.uint8)
             pieces.append(piece)
             if gap:
                 pieces.append(np.full((height, gap), edge, np.uint8))

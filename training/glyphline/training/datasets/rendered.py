@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from glyphline.training.augment import Wear, photograph, smooth_field, thicken, warp, with_margins
+from glyphline.training.augment import Wear, glare, photograph, smooth_field, thicken, warp, with_margins
 from glyphline.training.datasets.samples import Ink, Sample
 from glyphline.training.datasets.texts import random_digits, random_length, random_text
 from glyphline.training.errors import DataError
@@ -116,6 +116,7 @@ class RenderedStrips:
         edge = int(random.integers(0, 3)) if random.random() < 0.7 else 0
         edge_ink = int(random.integers(60, 256))
         shade = random.uniform(0, 0.35)
+        shine = glare(height, width, random) if random.random() < 0.4 else None
         cells = []
         for digit in text:
             image = Image.new("L", (width, height))
@@ -131,6 +132,8 @@ class RenderedStrips:
             if random.random() < 0.5:
                 cell = cell + shade * 255 * np.clip(smooth_field(random, height, width), 0, 1)
             cell = np.clip(cell * random.uniform(0.6, 1.0) + random.uniform(0, shade) * 120, 0, 255).astype(np.uint8)
+            if shine is not None:
+                cell = np.clip(cell + shine * random.uniform(0.3, 1.0), 0, 255).astype(np.uint8)
             if edge:
                 cell[:, :edge] = edge_ink
                 cell[:, -edge:] = edge_ink
