@@ -5,6 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from glyphline.cli import app
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -32,6 +35,23 @@ def glyphline(environment: dict[str, str]) -> Command:
             check=False,
         )
         return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run
+
+
+@pytest.fixture
+def invoke(monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Returns a function like `glyphline` that runs the command in this process, which is quicker."""
+    for name in [name for name in os.environ if name.startswith("GLYPHLINE_")]:
+        monkeypatch.delenv(name)
+
+    def run(*arguments: str | Path, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        with monkeypatch.context() as patch:
+            patch.chdir(cwd or Path.cwd())
+            result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
 
     return run
 

@@ -14,9 +14,9 @@ from glyphline.models.repository import pretrained_root
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_list(glyphline: Command) -> None:
-    lines = [line.split("\t") for line in glyphline("models").stdout.splitlines()]
-    described = [json.loads(line) for line in glyphline("models", "--json").stdout.splitlines()]
+def test_list(invoke: Command) -> None:
+    lines = [line.split("\t") for line in invoke("models").stdout.splitlines()]
+    described = [json.loads(line) for line in invoke("models", "--json").stdout.splitlines()]
     assert [(line[0], int(line[1]), line[2]) for line in lines] == [
         (model["name"], model["version"], model["head"]) for model in described
     ]
@@ -32,14 +32,14 @@ def test_list(glyphline: Command) -> None:
             assert low <= evaluation["exact"] <= high
 
 
-def test_card(glyphline: Command) -> None:
-    folder = json.loads(glyphline("models", "digits", "--json").stdout)["path"]
-    done = glyphline("models", "digits")
+def test_card(invoke: Command) -> None:
+    folder = json.loads(invoke("models", "digits", "--json").stdout)["path"]
+    done = invoke("models", "digits")
     assert done.stdout == Path(folder, "model_card.md").read_text(encoding="utf-8")
 
 
-def test_unknown_model_lists_those_there_are(glyphline: Command) -> None:
-    done = glyphline("models", "nonsense")
+def test_unknown_model_lists_those_there_are(invoke: Command) -> None:
+    done = invoke("models", "nonsense")
     assert done.returncode == ExitCode.MODEL
     assert "digits" in done.stderr
 
@@ -54,14 +54,14 @@ def test_a_repository_of_ones_own(glyphline: Command, tmp_path: Path) -> None:
         assert [json.loads(line)["path"] for line in done.stdout.splitlines()] == [str(tmp_path / "models/digits/1")]
 
 
-def test_a_damaged_bundle_is_named(glyphline: Command, tmp_path: Path) -> None:
+def test_a_damaged_bundle_is_named(invoke: Command, tmp_path: Path) -> None:
     shutil.copytree(pretrained_root() / "digits", tmp_path / "digits")
     graph = next(tmp_path.glob("digits/*/*.onnx"))
     content = bytearray(graph.read_bytes())
     content[-1] ^= 1
     graph.write_bytes(content)
     for command in (["models"], ["recognize", graph], ["transcribe", graph, "-o", "-"]):
-        done = glyphline(*command, "--model-repository", tmp_path)
+        done = invoke(*command, "--model-repository", tmp_path)
         assert done.returncode == ExitCode.MODEL
         assert graph.name in done.stderr
         assert "Traceback" not in done.stderr

@@ -30,10 +30,11 @@ def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: py
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
 def test_a_terminal_gets_a_bar(strips_folder: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "text.png").write_text("not a picture")
-    command = ["transcribe", strips_folder, tmp_path / "text.png", "-o", tmp_path / "o", "--workers", "1"]
+    inputs = [str(strips_folder), str(tmp_path / "text.png")]
+    command = [sys.executable, "-m", "glyphline", "transcribe", *inputs, "-o", str(tmp_path / "o"), "--workers", "1"]
     ours, theirs = os.openpty()
     with os.fdopen(ours, "rb", buffering=0) as terminal:
-        process = subprocess.Popen([sys.executable, "-m", "glyphline", *command], stderr=theirs, env=environment)
+        process = subprocess.Popen(command, stderr=theirs, env=environment)
         os.close(theirs)
         shown = b""
         try:

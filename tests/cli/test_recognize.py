@@ -39,8 +39,8 @@ def test_plain_lines_where_there_is_no_terminal(glyphline: Command, texts: dict[
     assert done.stderr == ""
 
 
-def test_json_has_one_object_a_line(glyphline: Command, texts: dict[str, str]) -> None:
-    done = glyphline("recognize", "--json", *texts)
+def test_json_has_one_object_a_line(invoke: Command, texts: dict[str, str]) -> None:
+    done = invoke("recognize", "--json", *texts)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert {row["source"]: row["text"] for row in rows} == texts
     for row in rows:
@@ -50,23 +50,23 @@ def test_json_has_one_object_a_line(glyphline: Command, texts: dict[str, str]) -
         assert "alternatives" not in row
 
 
-def test_alternatives_and_tokens(glyphline: Command, texts: dict[str, str]) -> None:
+def test_alternatives_and_tokens(invoke: Command, texts: dict[str, str]) -> None:
     path = next(iter(texts))
-    row = json.loads(glyphline("recognize", path, "--json", "--alternatives", "3", "--tokens").stdout)
+    row = json.loads(invoke("recognize", path, "--json", "--alternatives", "3", "--tokens").stdout)
     assert 1 <= len(row["alternatives"]) <= 3
     assert row["alternatives"][0]["text"] == row["text"]
     assert "".join(token["text"] for token in row["tokens"]) == row["text"]
-    plain = glyphline("recognize", path, "-n", "3").stdout.rstrip("\n").split("\t")
+    plain = invoke("recognize", path, "-n", "3").stdout.rstrip("\n").split("\t")
     assert plain == [path, *(each["text"] for each in row["alternatives"])]
 
 
-def test_beam_of_one_reads_as_greedy(glyphline: Command, texts: dict[str, str]) -> None:
-    greedy = glyphline("recognize", *texts, "--decoder", "greedy").stdout
-    assert glyphline("recognize", *texts, "--beam-width", "1").stdout == greedy
+def test_beam_of_one_reads_as_greedy(invoke: Command, texts: dict[str, str]) -> None:
+    greedy = invoke("recognize", *texts, "--decoder", "greedy").stdout
+    assert invoke("recognize", *texts, "--beam-width", "1").stdout == greedy
 
 
-def test_only_allowed_characters_are_read(glyphline: Command, texts: dict[str, str]) -> None:
-    done = glyphline("recognize", *texts, "--allowed", "01", "--json")
+def test_only_allowed_characters_are_read(invoke: Command, texts: dict[str, str]) -> None:
+    done = invoke("recognize", *texts, "--allowed", "01", "--json")
     assert done.returncode == 0, done.stderr
     assert set("".join(json.loads(line)["text"] for line in done.stdout.splitlines())) <= {"0", "1"}
 
@@ -98,10 +98,10 @@ def test_a_bad_picture_harms_no_other(
     assert [row["error"] and row["error"]["code"] for row in rows] == ["file_not_found", None, "undecodable_image"]
 
 
-def test_a_file_above_the_limits(glyphline: Command, texts: dict[str, str]) -> None:
+def test_a_file_above_the_limits(invoke: Command, texts: dict[str, str]) -> None:
     path = next(iter(texts))
     for option in ("--max-bytes", "--max-pixels"):
-        done = glyphline("recognize", path, option, "100", "--json")
+        done = invoke("recognize", path, option, "100", "--json")
         assert done.returncode == ExitCode.IMAGES
         error = json.loads(done.stdout)["error"]
         assert error["code"] == "image_too_large"
@@ -121,11 +121,11 @@ def test_file_names_in_any_script(glyphline: Command, texts: dict[str, str], tmp
     assert glyphline("recognize", names[2], cwd=tmp_path).stdout == f"latin\\xe9.png\t{text}\n"
 
 
-def test_show_draws_beside_the_picture(glyphline: Command, texts: dict[str, str], tmp_path: Path) -> None:
+def test_show_draws_beside_the_picture(invoke: Command, texts: dict[str, str], tmp_path: Path) -> None:
     path, text = next(iter(texts.items()))
     copy = tmp_path / "strip.img"
     shutil.copyfile(path, copy)
-    done = glyphline("recognize", copy, "--show", "--json")
+    done = invoke("recognize", copy, "--show", "--json")
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
     assert row["text"] == text
@@ -135,15 +135,13 @@ def test_show_draws_beside_the_picture(glyphline: Command, texts: dict[str, str]
     assert f"drew {tmp_path / 'strip.reading.png'}" in done.stderr
 
 
-def test_show_output_collects_drawings(
-    glyphline: Command, texts: dict[str, str], text_file: Path, tmp_path: Path
-) -> None:
+def test_show_output_collects_drawings(invoke: Command, texts: dict[str, str], text_file: Path, tmp_path: Path) -> None:
     folders = [tmp_path / "x", tmp_path / "y"]
     for folder in folders:
         folder.mkdir()
         shutil.copyfile(next(iter(texts)), folder / "a.png")
     pictures = [folder / "a.png" for folder in folders]
-    done = glyphline("recognize", *pictures, text_file, "--show-output", tmp_path / "new" / "out")
+    done = invoke("recognize", *pictures, text_file, "--show-output", tmp_path / "new" / "out")
     assert done.returncode == ExitCode.IMAGES
     assert sorted(os.listdir(tmp_path / "new" / "out")) == ["a.png.reading.png", "a.reading.png"]
 
@@ -164,33 +162,33 @@ def test_show_output_collects_drawings(
     ],
 )
 def test_mistakes_are_explained(
-    glyphline: Command, texts: dict[str, str], arguments: list[str], code: ExitCode, reason: str
+    invoke: Command, texts: dict[str, str], arguments: list[str], code: ExitCode, reason: str
 ) -> None:
-    done = glyphline("recognize", next(iter(texts)), *arguments)
+    done = invoke("recognize", next(iter(texts)), *arguments)
     assert done.returncode == code, done.stderr
     assert reason in done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
 
 
-def test_a_device_that_is_not_there(glyphline: Command, texts: dict[str, str], tmp_path: Path) -> None:
+def test_a_device_that_is_not_there(invoke: Command, texts: dict[str, str], tmp_path: Path) -> None:
     if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
         pytest.skip("the device is there")
     path, text = next(iter(texts.items()))
     for command in (["recognize", path], ["transcribe", path, "-o", "-", "--workers", "1"]):
-        done = glyphline(*command, "--device", "cuda")
+        done = invoke(*command, "--device", "cuda")
         assert done.returncode == ExitCode.MODEL, done.stderr
         assert "cuda" in done.stderr.lower()
         assert "Traceback" not in done.stderr
-    done = glyphline("recognize", path, "--device", "cuda", "--allow-cpu-fallback")
+    done = invoke("recognize", path, "--device", "cuda", "--allow-cpu-fallback")
     assert (done.returncode, done.stdout) == (0, f"{path}\t{text}\n")
 
 
-def test_a_bundle_may_be_given_as_a_folder(glyphline: Command, texts: dict[str, str]) -> None:
-    described = json.loads(glyphline("models", "digits", "--json").stdout)
+def test_a_bundle_may_be_given_as_a_folder(invoke: Command, texts: dict[str, str]) -> None:
+    described = json.loads(invoke("models", "digits", "--json").stdout)
     path, text = next(iter(texts.items()))
     for folder in (Path(described["path"]), Path(described["path"]).parent):
-        assert glyphline("recognize", path, "--model", folder).stdout == f"{path}\t{text}\n"
+        assert invoke("recognize", path, "--model", folder).stdout == f"{path}\t{text}\n"
 
 
 def test_reading_here_loads_neither_grpc_nor_torch(texts: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from glyphline.cli.exit_codes import ExitCode
@@ -83,9 +84,9 @@ def test_summary_with_references(glyphline: Command, strips_folder: Path, tmp_pa
     )
 
 
-def test_references_that_fit_no_image_are_said_to(glyphline: Command, folder: Path, tmp_path: Path) -> None:
+def test_references_that_fit_no_image_are_said_to(invoke: Command, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "labels.tsv").write_text("other.png\t1\n")
-    done = glyphline(
+    done = invoke(
         "transcribe", folder / "b.png", "-o", tmp_path / "o", "--references", tmp_path / "labels.tsv", "--json"
     )
     assert "none of the images is listed" in done.stderr
@@ -105,21 +106,21 @@ def test_lists_and_standard_output(glyphline: Command, folder: Path, tmp_path: P
     assert done.stderr == ""
 
 
-def test_alternatives_and_tokens(glyphline: Command, folder: Path, tmp_path: Path) -> None:
-    glyphline("transcribe", folder / "b.png", "-o", tmp_path / "o", "--alternatives", "2", "--tokens")
+def test_alternatives_and_tokens(invoke: Command, folder: Path, tmp_path: Path) -> None:
+    invoke("transcribe", folder / "b.png", "-o", tmp_path / "o", "--alternatives", "2", "--tokens")
     (row,) = rows_of(tmp_path / "o")
     assert row["alternatives"][0]["text"] == row["text"]
     assert "".join(token["text"] for token in row["tokens"]) == row["text"]
 
 
-def test_an_existing_output_is_kept_unless_told_otherwise(glyphline: Command, folder: Path, tmp_path: Path) -> None:
+def test_an_existing_output_is_kept_unless_told_otherwise(invoke: Command, folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     output.write_text("old")
-    done = glyphline("transcribe", folder / "b.png", "-o", output)
+    done = invoke("transcribe", folder / "b.png", "-o", output)
     assert done.returncode == ExitCode.USAGE
     assert "--overwrite" in done.stderr
     assert output.read_text() == "old"
-    assert glyphline("transcribe", folder / "b.png", "-o", output, "--overwrite").returncode == 0
+    assert invoke("transcribe", folder / "b.png", "-o", output, "--overwrite").returncode == 0
     assert len(rows_of(output)) == 1
 
 
@@ -139,12 +140,12 @@ def test_an_existing_output_is_kept_unless_told_otherwise(glyphline: Command, fo
     ],
 )
 def test_mistakes_are_explained_and_leave_nothing(
-    glyphline: Command, folder: Path, *, arguments: list[str], code: ExitCode, reason: str
+    invoke: Command, folder: Path, *, arguments: list[str], code: ExitCode, reason: str
 ) -> None:
     tmp_path = folder.parent
     (tmp_path / "empty").mkdir()
     before = sorted(os.listdir(tmp_path))
-    done = glyphline("transcribe", "--output", "out.jsonl", *arguments, cwd=tmp_path)
+    done = invoke("transcribe", "--output", "out.jsonl", *arguments, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert reason in done.stderr
     assert "Traceback" not in done.stderr
@@ -158,13 +159,22 @@ def test_a_file_without_permission(glyphline: Command, folder: Path, tmp_path: P
     assert rows_of(tmp_path / "o")[0]["error"]["code"] == "permission_denied"
 
 
+@pytest.fixture
+def picture(tmp_path: Path, encode: Callable[..., bytes]) -> Path:
+    """A small picture that is read quickly."""
+    path = tmp_path / "blank.png"
+    path.write_bytes(encode(np.full((40, 20), 255, np.uint8)))
+    return path
+
+
 @contextmanager
 def job_in_progress(picture: Path, output: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """Starts a job and holds it in the middle: it has written rows and waits for more names.
 
-    The list of names is several times what a pipe holds, so when all of it is written most of it has been taken.
+    The names are long and a pipe holds 18 of them, so when all 300 are written the job has taken at least 282: more
+    than the three chunks of 64 that it reads ahead of its first row.
     """
-    name = f"{picture.parent}/{'./' * 200}{picture.name}\n".encode()
+    name = f"{picture.parent}/{'./' * 1_800}{picture.name}\n".encode()
     with subprocess.Popen(
         [sys.executable, "-m", "glyphline", "transcribe", "--files-from", "-", "-o", output, "--workers", "1"],
         stdin=subprocess.PIPE,
@@ -174,7 +184,7 @@ def job_in_progress(picture: Path, output: Path, environment: dict[str, str]) ->
     ) as process:
         try:
             assert process.stdin is not None
-            process.stdin.write(name * (4 * 65_536 // len(name)))
+            process.stdin.write(name * 300)
             process.stdin.flush()
             yield process
         finally:
@@ -185,10 +195,10 @@ def job_in_progress(picture: Path, output: Path, environment: dict[str, str]) ->
     ("number", "code"), [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)]
 )
 def test_a_stopped_job_leaves_no_output(
-    folder: Path, tmp_path: Path, environment: dict[str, str], number: signal.Signals, code: ExitCode
+    picture: Path, tmp_path: Path, environment: dict[str, str], number: signal.Signals, code: ExitCode
 ) -> None:
     output = tmp_path / "out.jsonl"
-    with job_in_progress(folder / "b.png", output, environment) as process:
+    with job_in_progress(picture, output, environment) as process:
         os.kill(process.pid, number)
         _, messages = process.communicate()
     assert process.returncode == code, messages
@@ -198,9 +208,9 @@ def test_a_stopped_job_leaves_no_output(
 
 
 def test_ctrl_c_reaches_the_workers_too_and_is_no_matter(
-    folder: Path, tmp_path: Path, environment: dict[str, str]
+    picture: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    with job_in_progress(folder / "b.png", tmp_path / "out.jsonl", environment) as process:
+    with job_in_progress(picture, tmp_path / "out.jsonl", environment) as process:
         os.killpg(process.pid, signal.SIGINT)
         _, messages = process.communicate()
     assert process.returncode == ExitCode.INTERRUPTED
@@ -210,10 +220,10 @@ def test_ctrl_c_reaches_the_workers_too_and_is_no_matter(
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes that are not its own, as Linux can")
 def test_a_killed_job_leaves_neither_output_nor_workers(
-    folder: Path, tmp_path: Path, environment: dict[str, str]
+    picture: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     output = tmp_path / "out.jsonl"
-    with job_in_progress(folder / "b.png", output, environment) as process:
+    with job_in_progress(picture, output, environment) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         handles = [os.pidfd_open(int(child)) for child in children]
         process.kill()
@@ -227,9 +237,9 @@ def test_a_killed_job_leaves_neither_output_nor_workers(
 
 
 def test_a_reader_that_goes_away_ends_the_job_quietly(
-    folder: Path, environment: dict[str, str], tmp_path: Path
+    picture: Path, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    names = "\n".join(itertools.repeat(str(folder / "b.png"), 3_000)).encode()
+    names = "\n".join(itertools.repeat(str(picture), 1_000)).encode()
     (tmp_path / "list").write_bytes(names)
     process = subprocess.Popen(
         [sys.executable, "-m", "glyphline", "transcribe", "--files-from", tmp_path / "list", "-o", "-", "-q"],
