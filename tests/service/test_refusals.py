@@ -6,6 +6,7 @@ import io
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import grpc
 import numpy as np
@@ -26,6 +27,9 @@ from glyphline.service.client import (
 )
 from glyphline.service.client.errors import from_call
 from glyphline.service.client.requests import channel_options
+
+if TYPE_CHECKING:
+    from tests.service.conftest import ServerProcess
 
 Code = grpc.StatusCode
 
@@ -246,3 +250,21 @@ def test_the_model_fills_in_what_a_beam_leaves_open(stub: rpc.RecognitionService
 def test_the_client_refuses_bad_options_by_itself(client: Client, images: list[bytes]) -> None:
     with pytest.raises(InvalidRequestError, match="at most 100"):
         client.recognize(images[0], options=DecodingOptions("beam", beam_width=101))
+
+
+def test_a_long_header_holds_up_nobody(server: ServerProcess, client: Client, images: list[bytes]) -> None:
+    """A hundred thousand text chunks before the pixels: read in a thread, and as good an image as any."""
+    head, data = images_as_png(images[0])
+    chunk = struct.pack(">I", 3) + b"tEXt" + b"a\0b" + struct.pack(">I", zlib.crc32(b"tEXta\0b"))
+    (outcome,) = client.recognize_many([head + chunk * 100_000 + data])
+    assert isinstance(outcome, Result)
+    assert outcome.text == client.recognize(head + data).text
+    assert not [line for line in server.raw if "Warning" in line]
+
+
+def images_as_png(content: bytes) -> tuple[bytes, bytes]:
+    """Rewrites an image as a PNG, in two parts: up to the end of its header, and from there."""
+    buffer = io.BytesIO()
+    Image.open(io.BytesIO(content)).convert("L").save(buffer, "PNG")
+    end = 8 + 4 + 4 + 13 + 4  # signature; length, kind, data and checksum of IHDR
+    return buffer.getvalue()[:end], buffer.getvalue()[end:]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.errors import GlyphlineError, OptionsError
-from glyphline.models.image import ImageLimits, normalised_width, read_header
+from glyphline.models.image import ImageHeader, ImageLimits, normalised_width, read_header
 from glyphline.models.recognizer import bucket_width
 from glyphline.service.batcher import Item
 from glyphline.service.catalogue import Catalogue, ServedModel
@@ -17,6 +17,8 @@ from glyphline.service.errors import DeadlineError, NotReadyError
 from glyphline.service.metrics import UNKNOWN, Metrics
 
 __all__ = ["Admission", "ReadConfig", "ReadRequest"]
+
+_SHORT_BYTES = 16 * 1024  # a file of this size has no header that takes long to read, whatever its maker meant by it
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Admission:
         self._ready = ready
         self._metrics = metrics
 
-    def admit(self, request: ReadRequest, deadline: float | None) -> Item:
+    async def admit(self, request: ReadRequest, deadline: float | None) -> Item:
         """Completes a request.
 
         Args:
@@ -94,7 +96,7 @@ class Admission:
         try:
             model = self._catalogue.find(request.config.model, request.config.version)
             options, decoder = self._complete(request.config.options, model)
-            header = read_header(request.content, self._limits)
+            header = await self._read_header(request.content)
             width = normalised_width(header.width, header.height, model.manifest.image)
             if deadline is not None and deadline <= asyncio.get_running_loop().time():
                 raise DeadlineError("the deadline had passed when the request arrived")
@@ -136,6 +138,12 @@ class Admission:
         except GlyphlineError as error:
             self._metrics.count_call_refusal(error)
             raise
+
+    async def _read_header(self, content: bytes) -> ImageHeader:
+        """Reads a header; one that may be long is read in a thread, where it holds up nobody."""
+        if len(content) <= _SHORT_BYTES:
+            return read_header(content, self._limits)
+        return await asyncio.to_thread(read_header, content, self._limits)
 
     def _complete(self, options: DecodingOptions, model: ServedModel) -> tuple[DecodingOptions, str]:
         """Fills in the model's beam width and returns the options with the decoder that they come to."""

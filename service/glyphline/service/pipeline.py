@@ -85,7 +85,7 @@ class Pipeline:
             QueueFullError: If the images do not fit in the queue; then none is read.
         """
         self.admission.check_ready()
-        admitted = [self._admit(request, deadline) for request in requests]
+        admitted = [await self._admit(request, deadline) for request in requests]
         items = [item for item in admitted if isinstance(item, Item)]
         try:
             outcomes = iter(await self._batcher.read(items))
@@ -108,12 +108,12 @@ class Pipeline:
             self._metrics.count_evaluation(reading.model, counts)
         return reading, counts
 
-    def _admit(self, request: ReadRequest | GlyphlineError, deadline: float | None) -> Item | GlyphlineError:
+    async def _admit(self, request: ReadRequest | GlyphlineError, deadline: float | None) -> Item | GlyphlineError:
         if isinstance(request, GlyphlineError):
             self._metrics.count_refusal(request)
             return request
         try:
-            return self.admission.admit(request, deadline)
+            return await self.admission.admit(request, deadline)
         except GlyphlineError as error:
             return error
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
@@ -43,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 SERVICES = tuple(service.full_name for service in recognition_pb2.DESCRIPTOR.services_by_name.values())
 EXIT_FAILED = 1
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Server:
@@ -106,7 +108,7 @@ class Server:
         """
         settings = self._settings
         try:
-            self.port = self._server.add_insecure_port(f"{settings.host}:{settings.port}")
+            self.port = self._server.add_insecure_port(f"{_bracketed(settings.host)}:{settings.port}")
         except RuntimeError as error:
             raise StartError(f"cannot listen on {settings.host}:{settings.port}; is the port taken?") from error
         if settings.metrics_port >= 0:
@@ -209,6 +211,9 @@ def run(settings: ServerSettings, on_ready: Callable[[Server], None] | None = No
 def serve(settings: ServerSettings, on_ready: Callable[[Server], None] | None = None) -> None:
     """Serves until SIGTERM or SIGINT, then drains; a second signal ends the process at once.
 
+    Workers are started as new processes that import the program's main module: a script that calls this must do so
+    under `if __name__ == "__main__":`.
+
     Args:
         settings: How to serve.
         on_ready: Called once the server is ready.
@@ -217,6 +222,9 @@ def serve(settings: ServerSettings, on_ready: Callable[[Server], None] | None = 
         GlyphlineError: If the server cannot start. The message says what to change.
     """
     configure_logging(settings)
+    warnings.filterwarnings("ignore", module=r"PIL\.")  # whoever sends a damaged file is told by its error
+    for variable in _THREAD_VARIABLES:
+        os.environ.setdefault(variable, "1")  # for the workers: each has one core to itself
     asyncio.run(_serve(settings, on_ready))
 
 
@@ -273,6 +281,11 @@ def _options(settings: ServerSettings) -> list[tuple[str, int]]:
             ("grpc.max_connection_age_grace_ms", _milliseconds(settings.max_connection_age_grace_seconds)),
         ]
     return options
+
+
+def _bracketed(host: str) -> str:
+    """Writes an IPv6 address the way that leaves room for a port."""
+    return f"[{host}]" if ":" in host else host
 
 
 def _milliseconds(seconds: float) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import time
 import traceback
+import warnings
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -33,6 +34,7 @@ def main(connection: Connection, config: WorkerConfig) -> None:
         connection: The worker's end of the pipe.
         config: What to hold.
     """
+    warnings.filterwarnings("ignore", module=r"PIL\.")  # whoever sends a damaged file is told by its error
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:

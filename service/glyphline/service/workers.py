@@ -56,6 +56,11 @@ class Worker:
         """The process id, once started."""
         return None if self._process is None else self._process.pid
 
+    @property
+    def exit_code(self) -> int | None:
+        """How the process ended: a negative number is the signal that did it."""
+        return None if self._process is None else self._process.exitcode
+
     async def start(self, seconds: float) -> None:
         """Starts the process and waits until it is ready.
 
@@ -299,7 +304,9 @@ class WorkerPool:
             lived_from = asyncio.get_running_loop().time()
             await member.ended()
             self._leave(member)
-            logger.error("worker lost", extra={"worker": member.index, "pid": member.pid})
+            logger.error(
+                "worker lost", extra={"worker": member.index, "pid": member.pid, "exit_code": member.exit_code}
+            )
             self._on_loss()
             await self._dispose(member)
             if asyncio.get_running_loop().time() - lived_from > _LONGEST_PAUSE_SECONDS:

@@ -11,6 +11,7 @@ from glyphline.service.client.errors import (
     UnavailableError,
 )
 from glyphline.service.client.images import ImageInput, encode_image
+from glyphline.service.client.requests import Priority
 from glyphline.service.client.results import Evaluation, Metadata, ModelInfo, Outcome, Result
 from glyphline.service.client.retry import RetryPolicy
 from glyphline.service.client.sync import Client
@@ -28,6 +29,7 @@ __all__ = [
     "NotFoundError",
     "Outcome",
     "OverloadedError",
+    "Priority",
     "RecognitionError",
     "Result",
     "RetryPolicy",
