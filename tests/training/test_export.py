@@ -89,7 +89,7 @@ def test_a_run_becomes_a_bundle_that_reads(run: Path, head: str, data_root: Path
     recognizer = Recognizer.load(bundle)
     strip = (data_root / "strips" / "strip345.png").read_bytes()
     for decoder in ("greedy", "beam"):
-        options = DecodingOptions(decoder=decoder, beam_width=4)  # type: ignore[arg-type]  # one of two literals
+        options = DecodingOptions(decoder=decoder, beam_width=4)
         [reading] = recognizer.recognize([strip], options)
         assert isinstance(reading, Reading)
         assert 0 <= reading.confidence <= 1

@@ -147,9 +147,9 @@ def test_a_network_learns_a_few_strips_by_heart(cell: str, decoder_cell: str) ->
         ctc, scores = network(images, widths, inputs)
         assert ctc is not None
         assert scores is not None
-        loss = ctc_loss(*ctc, labels, lengths) + attention_loss(scores, labels, lengths, 0.0)
+        loss = ctc_loss(ctc[0], ctc[1], labels, lengths) + attention_loss(scores, labels, lengths, 0.0)
         optimiser.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]  # as torch has it
         optimiser.step()
     expected = [row[: int(length)] for row, length in zip(labels.tolist(), lengths, strict=True)]
     readings = network.eval().read(images, widths, 6)

@@ -1,0 +1,1 @@
+"""The recognition API, one package a version."""

@@ -64,8 +64,10 @@ def test_reversal_within_lengths_is_its_own_inverse() -> None:
 def test_gates_start_open() -> None:
     lstm = torch.nn.LSTM(3, 4)
     open_gates(lstm, 1.0)
-    total = lstm.bias_ih_l0 + lstm.bias_hh_l0
-    assert total.tolist() == [0.0] * 4 + [1.0] * 4 + [0.0] * 8, "the forget gate is the second of i, f, g, o"
+    biases = dict(lstm.named_parameters())
+    assert (biases["bias_ih_l0"] + biases["bias_hh_l0"]).tolist() == [0.0] * 4 + [1.0] * 4 + [0.0] * 8, (
+        "the forget gate is the second of i, f, g, o"
+    )
     gru = torch.nn.GRUCell(3, 4)
     open_gates(gru, 2.0)
     assert (gru.bias_ih + gru.bias_hh).tolist() == [0.0] * 4 + [2.0] * 4 + [0.0] * 4, "update is the second of r, z, n"

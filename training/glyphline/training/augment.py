@@ -182,7 +182,7 @@ def glare(height: int, width: int, random: np.random.Generator) -> NDArray[np.fl
         band = band[::-1]
     spots = np.clip(smooth_field(random, height, width) + random.uniform(0, 0.8), 0, 1)
     strength = random.uniform(30, 180) * (1 if random.random() < 0.7 else -1)
-    return (strength * band * spots).astype(np.float32)
+    return np.asarray(strength * band * spots, np.float32)
 
 
 def photograph(ink: Ink, random: np.random.Generator, wear: Wear) -> Grey:
