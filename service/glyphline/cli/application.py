@@ -51,7 +51,7 @@ for _module, _short_help in _SHORT_HELP.items():
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version  # noqa: PLC0415
+        from importlib.metadata import version
 
         typer.echo(f"glyphline {version('glyphline')}")
         raise typer.Exit

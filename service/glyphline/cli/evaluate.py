@@ -74,7 +74,7 @@ def evaluate(
     options.validate()
     bundle = find_bundle(model, version, repository)
     with training_room():
-        from glyphline.training.evaluate import evaluate_command  # noqa: PLC0415
+        from glyphline.training.evaluate import evaluate_command
 
         results = evaluate_command(str(bundle.path), data_sets, data_root, options, limit, output, record)
     if as_json:
@@ -101,9 +101,9 @@ def _columns(result: EvaluationResult) -> tuple[str, ...]:
 
 
 def _print_table(results: list[EvaluationResult]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(
         "Data set", "Images", "Exact", "CER", "Inserted / deleted / substituted", "Straight through", "Images/s"

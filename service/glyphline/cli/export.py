@@ -41,7 +41,7 @@ def export(
     if not run.is_dir():
         raise CommandError(f"{run}: no such folder; it is the --output of `glyphline train`")
     with training_room():
-        from glyphline.training.export import export_run  # noqa: PLC0415
+        from glyphline.training.export import export_run
 
         bundle = export_run(run, output, name, version, head.value, data_root)
     print(bundle)

@@ -85,9 +85,9 @@ def _print_list(bundles: list[Bundle], as_json: bool) -> None:
         for bundle in bundles:
             print("\t".join(str(value) for value in _columns(bundle)))
         return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table("Name", "Version", "Head", "Size", "Alphabet", "Licence", "Exact (data set, n)")
     for bundle in bundles:
@@ -105,13 +105,13 @@ def _columns(bundle: Bundle) -> tuple[str | int, ...]:
 
 
 def _print_card(bundle: Bundle) -> None:
-    from glyphline.models.bundle import MODEL_CARD_NAME  # noqa: PLC0415
+    from glyphline.models.bundle import MODEL_CARD_NAME
 
     card = bundle.file(MODEL_CARD_NAME).read_text(encoding="utf-8")
     if not sys.stdout.isatty():
         print(card, end="" if card.endswith("\n") else "\n")
         return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markdown import Markdown  # noqa: PLC0415
+    from rich.console import Console
+    from rich.markdown import Markdown
 
     Console().print(Markdown(card))

@@ -101,7 +101,7 @@ def decoding_options(
     Raises:
         CommandError: If that is asked of the greedy decoder.
     """
-    from glyphline.models.decoding import DecodingOptions  # noqa: PLC0415
+    from glyphline.models.decoding import DecodingOptions
 
     needs_beam = "--beam-width" if beam_width is not None else "--alternatives" if alternatives > 1 else None
     if needs_beam and decoder is DecoderName.GREEDY:
@@ -119,7 +119,7 @@ def decoding_options(
 
 def image_limits(max_bytes: int | None, max_pixels: int | None) -> ImageLimits:
     """Builds image limits from those of the command line."""
-    from glyphline.models.image import ImageLimits  # noqa: PLC0415
+    from glyphline.models.image import ImageLimits
 
     usual = ImageLimits()
     return ImageLimits(max_bytes or usual.max_bytes, max_pixels or usual.max_pixels)

@@ -99,8 +99,8 @@ class _Bar(_Silence):
 
 
 def _new_bar() -> tuple[Progress, TaskID]:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     progress = Progress(
         TextColumn("Reading"),

@@ -57,7 +57,7 @@ def read_pictures(sources: Iterable[str], reader: Reader, limits: ImageLimits) -
 
 
 def _picture(source: str, limits: ImageLimits) -> Picture:
-    from glyphline.service.jobs.files import read_content, read_stream  # noqa: PLC0415
+    from glyphline.service.jobs.files import read_content, read_stream
 
     if source != STANDARD_INPUT:
         return Picture(source, read_content(source, limits))

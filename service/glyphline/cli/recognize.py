@@ -88,12 +88,12 @@ def recognize(
     options.validate()
     limits = image_limits(max_bytes, max_pixels)
     if server is not None:
-        from glyphline.cli.remote import server_reader  # noqa: PLC0415
+        from glyphline.cli.remote import server_reader
 
         opened = server_reader(server, model, version, options, timeout)
     else:
-        from glyphline.cli.local import local_reader  # noqa: PLC0415
-        from glyphline.cli.selection import find_bundle  # noqa: PLC0415
+        from glyphline.cli.local import local_reader
+        from glyphline.cli.selection import find_bundle
 
         bundle = find_bundle(model, version, repository)
         opened = local_reader(bundle, options, limits, device=device.value, allow_cpu_fallback=allow_cpu_fallback)
@@ -108,10 +108,10 @@ def recognize(
 
 def _print(answers: Iterable[Answer], *, as_json: bool, alternatives: bool, tokens: bool) -> int:
     """Prints answers as they come, or a table of them all on a terminal; returns how many have an error."""
-    from glyphline.service.jobs import RowError  # noqa: PLC0415
+    from glyphline.service.jobs import RowError
 
     if not as_json and sys.stdout.isatty():
-        from glyphline.cli.tables import print_readings  # noqa: PLC0415
+        from glyphline.cli.tables import print_readings
 
         return print_readings([answer.row for answer in answers], alternatives=alternatives)
     failed = 0
@@ -131,9 +131,9 @@ def _print(answers: Iterable[Answer], *, as_json: bool, alternatives: bool, toke
 
 def _drawn(answers: Iterable[Answer], folder: Path | None, limits: ImageLimits) -> Iterator[Answer]:
     """Passes answers on and draws each on the way."""
-    from glyphline.cli.pictures import PictureFolder, draw_reading  # noqa: PLC0415
-    from glyphline.models.image import read_image  # noqa: PLC0415
-    from glyphline.service.jobs import RowError  # noqa: PLC0415
+    from glyphline.cli.pictures import PictureFolder, draw_reading
+    from glyphline.models.image import read_image
+    from glyphline.service.jobs import RowError
 
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ def open_repository(root: Path | None) -> ModelRepository:
     Raises:
         CommandError: If the folder does not exist.
     """
-    from glyphline.models.repository import ModelRepository, pretrained_root  # noqa: PLC0415
+    from glyphline.models.repository import ModelRepository, pretrained_root
 
     if root is not None and not root.is_dir():
         raise CommandError(f"{root}: no such folder; a repository holds <name>/<version>/{_MANIFEST}")
@@ -44,7 +44,7 @@ def find_bundle(model: str | None, version: int | None, root: Path | None) -> Bu
         ModelNotFoundError: If there is no such model or version.
         BundleError: If it is damaged.
     """
-    from glyphline.models.bundle import load_bundle  # noqa: PLC0415
+    from glyphline.models.bundle import load_bundle
 
     if model is None or not _is_path(model):
         return open_repository(root).load(model, version)

@@ -172,7 +172,7 @@ def serve(
         raise CommandError(
             f"{settings.model_repository}: no such folder; it should hold <name>/<version>/manifest.json"
         )
-    from glyphline.service.server import serve as serve_until_stopped  # noqa: PLC0415
+    from glyphline.service.server import serve as serve_until_stopped
 
     serve_until_stopped(settings, lambda server: print(_ready_line(server, settings), flush=True))
 
@@ -191,9 +191,9 @@ def _settings(given: dict[str, Any]) -> ServerSettings:
     Raises:
         CommandError: If a value is out of its range; it names the option and the environment variable.
     """
-    from pydantic import ValidationError  # noqa: PLC0415
+    from pydantic import ValidationError
 
-    from glyphline.service.settings import ServerSettings  # noqa: PLC0415
+    from glyphline.service.settings import ServerSettings
 
     try:
         return ServerSettings(**given)

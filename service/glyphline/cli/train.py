@@ -36,6 +36,6 @@ def train(
     if not config.is_file():
         raise CommandError(f"{config}: no such file; digits.toml in glyphline/training/configs is one to start from")
     with training_room():
-        from glyphline.training import loop  # noqa: PLC0415
+        from glyphline.training import loop
 
         loop.train(config, data_root, run, resume)

@@ -141,7 +141,7 @@ class _Sources:
 
     def check(self) -> None:
         """Raises an error now for a path that the job would stumble over later."""
-        from glyphline.service.jobs.inputs import check_inputs  # noqa: PLC0415
+        from glyphline.service.jobs.inputs import check_inputs
 
         if self.paths or self.files_from is None:
             check_inputs(self.paths)
@@ -158,7 +158,7 @@ class _Sources:
         return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[str]:
-        from glyphline.service.jobs import find_images, paths_from_list  # noqa: PLC0415
+        from glyphline.service.jobs import find_images, paths_from_list
 
         yield from find_images(self.paths)
         if self.files_from == STANDARD_STREAM:
@@ -169,7 +169,7 @@ class _Sources:
 
 
 def _open_writer(output: str, overwrite: bool) -> JsonLinesWriter | StreamWriter:
-    from glyphline.service.jobs import JsonLinesWriter, StreamWriter  # noqa: PLC0415
+    from glyphline.service.jobs import JsonLinesWriter, StreamWriter
 
     if output == STANDARD_STREAM:
         return StreamWriter(sys.stdout)
@@ -187,9 +187,9 @@ def _plan(
     limits: ImageLimits,
 ) -> Job:
     """Checks all that can be checked before the first process starts."""
-    from glyphline.models.alphabet import Alphabet  # noqa: PLC0415
-    from glyphline.models.session import available_threads  # noqa: PLC0415
-    from glyphline.service.jobs import Job, WorkerSettings, load_references  # noqa: PLC0415
+    from glyphline.models.alphabet import Alphabet
+    from glyphline.models.session import available_threads
+    from glyphline.service.jobs import Job, WorkerSettings, load_references
 
     manifest = bundle.manifest
     options.validate(Alphabet(manifest.alphabet))
@@ -203,8 +203,8 @@ def _plan(
 
 
 def _run(job: Job, sources: Iterable[str], writer: JsonLinesWriter | StreamWriter, reporter: Reporter) -> Summary:
-    from glyphline.service.jobs import Summary  # noqa: PLC0415
-    from glyphline.service.jobs import transcribe as read_all  # noqa: PLC0415
+    from glyphline.service.jobs import Summary
+    from glyphline.service.jobs import transcribe as read_all
 
     options = job.settings.options
     summary = Summary()
