@@ -39,24 +39,25 @@ class Wear:
     loose: float = 0.8
 
 
-def warp(ink: Ink, random: np.random.Generator, wear: Wear) -> Ink:
-    """Shears, rotates and bends a drawing in one resampling, through a mesh whose corners are moved.
+def warp(pixels: Grey, random: np.random.Generator, wear: Wear, ground: int = 0) -> Grey:
+    """Shears, rotates and bends a drawing or picture in one resampling, through a mesh whose corners are moved.
 
     Args:
-        ink: Drawing `(height, width)`.
+        pixels: Drawing or picture `(height, width)`.
         random: Source of randomness.
         wear: Greatest amounts.
+        ground: What shows beyond its edges.
 
     Returns:
-        Drawing of the same height, wider by what the shear needs.
+        The same, wider and higher by what shear and slope need.
     """
-    height, width = ink.shape
+    height, width = pixels.shape
     shear = float(np.clip(random.normal(0, wear.slant / 2), -wear.slant, wear.slant))
     slope = float(np.clip(random.normal(0, wear.rotation / 2), -wear.rotation, wear.rotation))
     slope = float(np.clip(slope, -0.5 * height / max(width, 1), 0.5 * height / max(width, 1)))
     side = int(np.ceil(abs(shear) * height / 2)) + 2
     rise = int(np.ceil(abs(slope) * width / 2)) + 2
-    canvas = np.pad(ink, ((rise, rise), (side, side)))
+    canvas = np.pad(pixels, ((rise, rise), (side, side)), constant_values=ground)
     tall, wide = canvas.shape
     columns = max(1, round(wide / (0.6 * height)))
     rows = 2
@@ -72,8 +73,9 @@ def warp(ink: Ink, random: np.random.Generator, wear: Wear) -> Ink:
             box = (round(x[column]), round(y[row]), round(x[column + 1]), round(y[row + 1]))
             corners = ((row, column), (row + 1, column), (row + 1, column + 1), (row, column + 1))
             mesh.append((box, tuple(value for corner in corners for value in (from_x[corner], from_y[corner]))))
-    image = Image.fromarray(canvas).transform((wide, tall), Image.Transform.MESH, mesh, Image.Resampling.BILINEAR)
-    return np.asarray(image)
+    size = (wide, tall)
+    image = Image.fromarray(canvas)
+    return np.asarray(image.transform(size, Image.Transform.MESH, mesh, Image.Resampling.BILINEAR, fillcolor=ground))
 
 
 def thicken(ink: Ink, random: np.random.Generator) -> Ink:
@@ -247,7 +249,7 @@ def rephotograph(pixels: Grey, random: np.random.Generator, wear: Wear) -> Grey:
     Args:
         pixels: Grey picture `(height, width)`.
         random: Source of randomness.
-        wear: Probabilities and greatest amounts; `slant` and `elastic` are taken at half.
+        wear: Probabilities and greatest amounts.
 
     Returns:
         Grey picture, of about the same size.
@@ -255,17 +257,11 @@ def rephotograph(pixels: Grey, random: np.random.Generator, wear: Wear) -> Grey:
     edge = int(np.median(np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])))
     height, width = pixels.shape
     image = Image.fromarray(pixels)
-    if random.random() < 0.8:  # scale, slant, slope and shift in one affine map, sampled from the edge's grey
-        stretch_x, stretch_y = np.exp(random.normal(0, 0.1)), np.exp(random.normal(0, 0.06))
-        shear = random.normal(0, wear.slant / 4)
-        slope = float(np.clip(random.normal(0, wear.rotation / 3), -0.1 * height / width, 0.1 * height / width))
-        out = max(8, round(width * stretch_x))
-        a, e = 1 / stretch_x, 1 / stretch_y
-        c = width / 2 - a * out / 2 - shear * height / 2 + random.normal(0, 0.03) * height
-        f = height / 2 - e * height / 2 - slope * out / 2 + random.normal(0, 0.04) * height
-        image = image.transform(
-            (out, height), Image.Transform.AFFINE, (a, shear, c, slope, e, f), Image.Resampling.BILINEAR, fillcolor=edge
-        )
+    if random.random() < 0.8:
+        stretch_x, stretch_y = np.exp(random.normal(0, 0.13)), np.exp(random.normal(0, 0.06))
+        size = (max(8, round(width * stretch_x)), max(8, round(height * stretch_y)))
+        stretched = np.asarray(image.resize(size, Image.Resampling.BILINEAR))
+        image = Image.fromarray(warp(stretched, random, wear, ground=edge))
     if random.random() < 0.3:
         choice = random.random()
         if choice < 0.4:
@@ -276,7 +272,7 @@ def rephotograph(pixels: Grey, random: np.random.Generator, wear: Wear) -> Grey:
             image = Image.blend(image, image.filter(ImageFilter.MaxFilter(3)), random.uniform(0.1, 0.4))
     grey: NDArray[np.float32] = np.asarray(image, np.float32)
     if random.random() < 0.5:
-        grey = grey + smooth_field(random, height, image.width) * random.uniform(0, 25)
+        grey = grey + smooth_field(random, image.height, image.width) * random.uniform(0, 25)
     if random.random() < 0.5:
         middle = float(grey.mean())
         grey = (grey - middle) * np.float32(random.uniform(0.6, 1.2)) + np.float32(middle + random.uniform(-25, 25))

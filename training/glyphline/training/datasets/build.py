@@ -57,7 +57,8 @@ def build_source(config: Source, root: Path) -> SampleSource:
         characters = read_characters(config.characters, root)
         return ComposedStrips(characters, config.longest, config.marks, wear=config.wear.apply(Wear()))
     if isinstance(config, ReadingsConfig):
-        return ComposedReadings(read_characters(config.characters, root), config.longest, config.wear.apply(Wear()))
+        wear = config.wear.apply(Wear(slant=0.15, rotation=0.03, elastic=0.015))
+        return ComposedReadings(read_characters(config.characters, root), config.longest, wear)
     if isinstance(config, RenderedConfig):
         fonts = tuple(find_fonts(root / config.fonts))
         wear = config.wear.apply(Wear(slant=0.25, elastic=0.012))
