@@ -28,6 +28,7 @@ class Wear:
         inverted: Probability of light ink on dark ground.
         tight: Probability that the margins are cropped to the ink.
         loose: Greatest margin above and below, as a share of the ink's height.
+        grime: Factor of the probabilities of fading, shadow, blur, noise, compression and low resolution.
     """
 
     slant: float = 0.45
@@ -37,6 +38,7 @@ class Wear:
     inverted: float = 0.3
     tight: float = 0.2
     loose: float = 0.8
+    grime: float = 1.0
 
 
 def warp(pixels: Grey, random: np.random.Generator, wear: Wear, ground: int = 0) -> Grey:
@@ -203,28 +205,28 @@ def photograph(ink: Ink, random: np.random.Generator, wear: Wear) -> Grey:
         ink = draw_lines(ink, random)
     coverage = ink.astype(np.float32) / 255
     paper = random.uniform(120, 255) if random.random() < 0.7 else random.uniform(60, 160)
-    contrast = random.uniform(0.25, 1.0) if random.random() < 0.3 else random.uniform(0.6, 1.0)
+    contrast = random.uniform(0.25, 1.0) if random.random() < 0.3 * wear.grime else random.uniform(0.6, 1.0)
     pen = paper * (1 - contrast)
-    if random.random() < 0.25:  # ink that runs dry, or fades
+    if random.random() < 0.25 * wear.grime:  # ink that runs dry, or fades
         coverage *= 1 - 0.5 * random.random() * np.clip(smooth_field(random, height, width), 0, 1)
     grey = paper + (pen - paper) * coverage
-    if random.random() < 0.6:
+    if random.random() < 0.6 * wear.grime:
         grey += smooth_field(random, height, width) * random.uniform(0, 0.25) * (paper - pen)
-    if random.random() < 0.35:
+    if random.random() < 0.35 * wear.grime:
         blurred = Image.fromarray(np.clip(grey, 0, 255).astype(np.uint8))
         grey = np.asarray(
             blurred.filter(ImageFilter.GaussianBlur(random.uniform(0.3, max(0.4, 0.03 * height)))), np.float32
         )
-    if random.random() < 0.6:
+    if random.random() < 0.6 * wear.grime:
         grey = grey + random.normal(0, random.uniform(0.5, 0.12 * (paper - pen) + 1), grey.shape).astype(np.float32)
     if random.random() < wear.inverted:
         grey = 255 - grey
     pixels = np.clip(grey, 0, 255).astype(np.uint8)
-    if random.random() < 0.15:
+    if random.random() < 0.15 * wear.grime:
         pixels = as_jpeg(pixels, int(random.integers(25, 90)))
-    if random.random() < 0.1:
+    if random.random() < 0.1 * wear.grime:
         pixels = as_low_resolution(pixels, random.uniform(0.45, 0.9))
-    if random.random() < 0.04:
+    if random.random() < 0.04 * wear.grime:
         pixels = np.where(pixels >= (int(pixels.min()) + int(pixels.max())) // 2, 255, 0).astype(np.uint8)
     return pixels
 

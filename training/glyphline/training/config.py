@@ -106,6 +106,7 @@ class WearConfig(Section):
     inverted: float | None = None
     tight: float | None = None
     loose: float | None = None
+    grime: float | None = None
 
     def apply(self, default: Wear) -> Wear:
         """Returns `default` with what is given here in its place."""
@@ -154,6 +155,7 @@ class ComposedConfig(SourceConfig):
     characters: CharactersConfig
     longest: int = Field(default=20, ge=1)
     marks: float = Field(default=0.15, ge=0, le=1)
+    touching: float = Field(default=0.4, ge=0, le=1)
 
 
 class ReadingsConfig(SourceConfig):

@@ -55,7 +55,8 @@ def build_source(config: Source, root: Path) -> SampleSource:
     """
     if isinstance(config, ComposedConfig):
         characters = read_characters(config.characters, root)
-        return ComposedStrips(characters, config.longest, config.marks, wear=config.wear.apply(Wear()))
+        wear = config.wear.apply(Wear())
+        return ComposedStrips(characters, config.longest, config.marks, config.touching, wear=wear)
     if isinstance(config, ReadingsConfig):
         wear = config.wear.apply(Wear(slant=0.15, rotation=0.03, elastic=0.015))
         return ComposedReadings(read_characters(config.characters, root), config.longest, wear)

@@ -113,6 +113,7 @@ class ComposedStrips:
         characters: The images; only digits are used.
         longest: Greatest number of characters in a strip.
         marks: Share of strips that carry marks, which are drawn with a pen.
+        touching: Share of strips whose characters touch or overlap.
         one_writer: Share of strips that keep to one writer where writers are known.
         wear: How much the strips are degraded.
     """
@@ -120,6 +121,7 @@ class ComposedStrips:
     characters: CharacterSet
     longest: int = 20
     marks: float = 0.15
+    touching: float = 0.4
     one_writer: float = 0.8
     wear: Wear = field(default_factory=Wear)
     _writers: list[dict[str, NDArray[np.int64]]] = field(init=False, repr=False)
@@ -162,12 +164,12 @@ class ComposedStrips:
         style = random.random()
         if not crop_columns:  # the boxes of the single images, edge to edge or a little nearer
             centre, spread = random.uniform(-0.2, 0.1), 0.03
-        elif style < 0.15:  # wide apart
-            centre, spread = random.uniform(0.35, 1.2), random.uniform(0.0, 0.2)
-        elif style < 0.6:  # as people write
-            centre, spread = random.uniform(0.05, 0.35), random.uniform(0.0, 0.08)
-        else:  # touching and overlapping
+        elif style < self.touching:  # touching and overlapping
             centre, spread = random.uniform(-0.1, 0.06), random.uniform(0.0, 0.04)
+        elif style < self.touching + 0.15:  # wide apart
+            centre, spread = random.uniform(0.35, 1.2), random.uniform(0.0, 0.2)
+        else:  # as people write
+            centre, spread = random.uniform(0.05, 0.35), random.uniform(0.0, 0.08)
         tall = size * 5 / 7
         gaps = np.round(random.normal(centre, spread, len(pieces)) * tall).astype(np.int64)
         if centre > 0.05:
