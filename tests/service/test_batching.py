@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from glyphline.service.batching import BatchQueue, Entry, Expired, Failed, Finished, Outcome, Ticket, Withdrawn
+from glyphline.service.batching import BatchLimits, BatchQueue, Entry, Expired, Failed, Finished, Outcome, Ticket, Withdrawn
 from glyphline.service.errors import QueueFullError
 
 Queue = BatchQueue[str, str]
@@ -37,9 +37,19 @@ class Bench:
     def __post_init__(self) -> None:
         self.queue = self.make_queue()
 
-    def make_queue(self, *, max_items: int = 100, max_bytes: int = 10_000, max_batch: int = 4) -> Queue:
+    def make_queue(
+        self,
+        *,
+        max_items: int = 100,
+        max_bytes: int = 10_000,
+        max_batch: int = 4,
+        max_pixels: int = 10_000,
+        max_columns: int = 10_000,
+        max_size: int = 10_000,
+    ) -> Queue:
+        limits = BatchLimits(items=max_batch, pixels=max_pixels, columns=max_columns, size=max_size)
         self.queue = BatchQueue(
-            max_items=max_items, max_bytes=max_bytes, max_batch=max_batch, ageing_seconds=1.0, clock=self.clock
+            max_items=max_items, max_bytes=max_bytes, limits=limits, ageing_seconds=1.0, clock=self.clock
         )
         return self.queue
 
@@ -49,12 +59,13 @@ class Bench:
         *,
         key: str = "model",
         width: int = 64,
+        pixels: int = 1,
         size: int = 1,
         priority: int = 0,
         deadline: float | None = None,
     ) -> Entry[str, str]:
         received = self.outcomes.setdefault(name, [])
-        return Entry(name, key, width, size, priority, deadline, received.append)
+        return Entry(name, key, width, pixels, size, priority, deadline, received.append)
 
     def submit(
         self,
@@ -62,11 +73,14 @@ class Bench:
         *,
         key: str = "model",
         width: int = 64,
+        pixels: int = 1,
         size: int = 1,
         priority: int = 0,
         deadline: float | None = None,
     ) -> QueueTicket:
-        entry = self.entry(name, key=key, width=width, size=size, priority=priority, deadline=deadline)
+        entry = self.entry(
+            name, key=key, width=width, pixels=pixels, size=size, priority=priority, deadline=deadline
+        )
         (ticket,) = self.queue.submit([entry])
         return ticket
 
@@ -90,6 +104,30 @@ def test_waiting_items_coalesce_up_to_the_largest_batch(bench: Bench) -> None:
     for name in "abcdefghi":
         bench.submit(name)
     assert [names(bench.queue.take()) for _ in range(4)] == [list("abcd"), list("efgh"), ["i"], []]
+
+
+@pytest.mark.parametrize("bound", ["pixels", "columns", "size"])
+def test_a_batch_is_bounded_by_what_it_costs(bench: Bench, bound: str) -> None:
+    bench.make_queue(**{"max_batch": 32, f"max_{bound}": 200})
+    cost = {"columns": "width"}.get(bound, bound)
+    for name, value in {"a": 100, "b": 90, "c": 100, "d": 80}.items():
+        bench.submit(name, **{cost: value})  # type: ignore[arg-type]
+    bench.submit("beyond", **{cost: 500})  # type: ignore[arg-type]
+    batches = [sorted(names(bench.queue.take())) for _ in range(4)]
+    assert sorted(sum(batches[:3], [])) == ["a", "b", "beyond", "c", "d"]
+    assert sorted(map(len, batches)) == [0, 1, 2, 2]
+    assert ["beyond"] in batches  # alone, however large
+
+
+def test_the_urgent_goes_between_the_batches_of_one_call(bench: Bench) -> None:
+    """A call of many heavy images, none of which shares a batch: what is urgent waits for one of them at most."""
+    bench.make_queue(max_pixels=100)
+    bench.queue.submit([bench.entry(f"heavy {index}", pixels=100) for index in range(64)])
+    assert names(bench.queue.take()) == ["heavy 0"]
+    bench.clock.now = 0.8
+    bench.submit("urgent", priority=1, pixels=1)
+    assert names(bench.queue.take()) == ["urgent"]
+    assert names(bench.queue.take()) == ["heavy 1"]
 
 
 def test_what_waits_is_shared_between_free_workers(bench: Bench) -> None:

@@ -91,6 +91,13 @@ def serve(
     max_batch: Annotated[
         int | None, _number("--max-batch", "Most images a worker gets at once.  [default: 32]")
     ] = None,
+    max_batch_pixels: Annotated[
+        int | None,
+        _number("--max-batch-pixels", "Most pixels of images a worker gets at once.  [default: 16,000,000]"),
+    ] = None,
+    max_batch_bytes: Annotated[
+        int | None, _number("--max-batch-bytes", "Most bytes of images a worker gets at once.  [default: 16 MiB]")
+    ] = None,
     max_queue: Annotated[
         int | None, _number("--max-queue", "Most images that wait; more are refused at once.  [default: 1024]")
     ] = None,
@@ -120,7 +127,7 @@ def serve(
         _number("--remembered-readings", "Readings that can still be given their true text.  [default: 10,000]"),
     ] = None,
     ageing_seconds: Annotated[
-        float | None, _number("--ageing-seconds", "Waiting time that raises a request by one priority.  [default: 1]")
+        float | None, _number("--ageing-seconds", "Waiting time that raises a request by one priority.  [default: 30]")
     ] = None,
     drain_seconds: Annotated[
         float | None, _number("--drain-seconds", "How long a stopping server still takes new calls.  [default: 3]")

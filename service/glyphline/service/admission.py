@@ -110,6 +110,7 @@ class Admission:
             options=options,
             decoder=decoder,
             width=bucket_width(width),
+            pixels=header.width * header.height,
             priority=request.config.priority,
             deadline=deadline,
             reference=request.reference,
@@ -150,7 +151,7 @@ class Admission:
         manifest = model.manifest
         if options.decoder == "beam" and options.beam_width == 0:
             options = dataclasses.replace(options, beam_width=manifest.decoder.beam_width)
-        if options.beam_width > self._max_beam_width:
-            raise OptionsError("beam_width", f"must be at most {self._max_beam_width}, not {options.beam_width}")
+        if not 1 <= options.beam_width <= self._max_beam_width:
+            raise OptionsError("beam_width", f"must be from 1 to {self._max_beam_width}, not {options.beam_width}")
         resolved = options.resolve(model.alphabet, manifest.decoder, manifest.max_output_length)
         return options, "beam" if resolved.beam_width > 1 else "greedy"

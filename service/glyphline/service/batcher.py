@@ -37,6 +37,7 @@ class Item:
         options: How.
         decoder: `greedy` or `beam`, whichever the options come to.
         width: Its width in the model's form, padded to the bucket.
+        pixels: Pixels of the image file.
         priority: The higher goes first.
         deadline: Moment of the loop's clock; None for none.
         reference: The true text, if known.
@@ -48,6 +49,7 @@ class Item:
     options: DecodingOptions
     decoder: str
     width: int
+    pixels: int
     priority: int
     deadline: float | None
     reference: str | None
@@ -130,6 +132,7 @@ class Batcher:
             item=item,
             key=(item.model.name, item.model.version, item.options),
             width=item.width,
+            pixels=item.pixels,
             size=len(item.content),
             priority=item.priority,
             deadline=item.deadline,

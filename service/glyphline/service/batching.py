@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 
 from glyphline.service.errors import QueueFullError
 
-__all__ = ["BatchQueue", "Entry", "Expired", "Failed", "Finished", "Outcome", "Ticket", "Withdrawn"]
+__all__ = ["BatchLimits", "BatchQueue", "Entry", "Expired", "Failed", "Finished", "Outcome", "Ticket", "Withdrawn"]
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -63,6 +63,26 @@ Outcome = Finished[Value] | Failed | Expired | Withdrawn
 
 
 @dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """How much a batch may hold; a single item is a batch however large it is.
+
+    An image costs what its file costs to decode and its strip to read, which for photographs is a thousand times what
+    it is for strips. The bounds together keep a batch to about a second, so that what is urgent soon has its turn.
+
+    Attributes:
+        items: Most items.
+        pixels: Most pixels of their files.
+        columns: Most columns of their strips.
+        size: Most bytes of their files.
+    """
+
+    items: int
+    pixels: int
+    columns: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Entry(Generic[Item, Value]):
     """An item as it is submitted.
 
@@ -70,6 +90,7 @@ class Entry(Generic[Item, Value]):
         item: What is to be run.
         key: Only items of one key share a batch.
         width: Width of the item's image after padding to its bucket.
+        pixels: Pixels of the item's file.
         size: Bytes that the item occupies while it waits.
         priority: The higher goes first.
         deadline: Moment of the queue's clock after which the item must not be run; None for none.
@@ -79,6 +100,7 @@ class Entry(Generic[Item, Value]):
     item: Item
     key: Hashable
     width: int
+    pixels: int
     size: int
     priority: int
     deadline: float | None
@@ -111,17 +133,17 @@ class BatchQueue(Generic[Item, Value]):
     Args:
         max_items: Most items that wait.
         max_bytes: Most bytes that wait.
-        max_batch: Most items of a batch.
+        limits: How much a batch may hold.
         ageing_seconds: Waiting time that raises an item by one priority.
         clock: Seconds, monotonic.
     """
 
     def __init__(
-        self, *, max_items: int, max_bytes: int, max_batch: int, ageing_seconds: float, clock: Callable[[], float]
+        self, *, max_items: int, max_bytes: int, limits: BatchLimits, ageing_seconds: float, clock: Callable[[], float]
     ) -> None:
         self._max_items = max_items
         self._max_bytes = max_bytes
-        self._max_batch = max_batch
+        self._limits = limits
         self._ageing_seconds = ageing_seconds
         self._clock = clock
         self._waiting: dict[Ticket[Item, Value], None] = {}  # ordered by arrival, removed from anywhere
@@ -167,27 +189,36 @@ class BatchQueue(Generic[Item, Value]):
             workers: How many workers are free. What waits is shared between them.
 
         Returns:
-            At most `max_batch` items of one key; none if none wait.
+            Items of one key, within the limits of a batch; none if none wait.
         """
         now = self._clock()
         self._drop_expired(now)
         if not self._waiting:
             return []
-        limit = min(self._max_batch, math.ceil(len(self._waiting) / workers))
+        limit = min(self._limits.items, math.ceil(len(self._waiting) / workers))
         # Stable: of equal priority the earliest comes first.
         urgency = {ticket: self._priority(ticket, now) for ticket in self._waiting}
         lead = max(urgency, key=urgency.__getitem__)
         like = [ticket for ticket in self._waiting if ticket.entry.key == lead.entry.key and ticket is not lead]
         like.sort(key=lambda ticket: (abs(ticket.entry.width - lead.entry.width), -urgency[ticket]))
         batch = [lead]
-        narrowest = widest = lead.entry.width
+        narrowest = widest = columns = lead.entry.width
+        pixels, size = lead.entry.pixels, lead.entry.size
         for ticket in like:
             if len(batch) == limit:
                 break
-            low, high = min(narrowest, ticket.entry.width), max(widest, ticket.entry.width)
-            if high <= low * (1 + _MAX_PADDING):
+            entry = ticket.entry
+            low, high = min(narrowest, entry.width), max(widest, entry.width)
+            fits = (
+                high <= low * (1 + _MAX_PADDING)
+                and columns + entry.width <= self._limits.columns
+                and pixels + entry.pixels <= self._limits.pixels
+                and size + entry.size <= self._limits.size
+            )
+            if fits:
                 batch.append(ticket)
                 narrowest, widest = low, high
+                columns, pixels, size = columns + entry.width, pixels + entry.pixels, size + entry.size
         for ticket in batch:
             self._remove(ticket)
             ticket._state = _State.RUNNING

@@ -18,11 +18,12 @@ from grpc_reflection.v1alpha import reflection
 from prometheus_client import start_http_server
 
 from glyphline.models.errors import GlyphlineError
+from glyphline.models.recognizer import MAX_COLUMNS
 from glyphline.models.session import available_threads
 from glyphline.recognition.v1 import recognition_pb2, recognition_pb2_grpc
 from glyphline.service.admission import Admission
 from glyphline.service.batcher import Batcher, Done, Item
-from glyphline.service.batching import BatchQueue
+from glyphline.service.batching import BatchLimits, BatchQueue
 from glyphline.service.catalogue import load_catalogue
 from glyphline.service.errors import StartError
 from glyphline.service.feedback_service import FeedbackServicer
@@ -67,7 +68,12 @@ class Server:
         queue: BatchQueue[Item, Done] = BatchQueue(
             max_items=settings.max_queue,
             max_bytes=settings.max_queue_bytes,
-            max_batch=settings.max_batch,
+            limits=BatchLimits(
+                items=settings.max_batch,
+                pixels=settings.max_batch_pixels,
+                columns=MAX_COLUMNS,
+                size=settings.max_batch_bytes,
+            ),
             ageing_seconds=settings.ageing_seconds,
             clock=clock,
         )

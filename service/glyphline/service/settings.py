@@ -32,6 +32,8 @@ class ServerSettings(BaseSettings):
         model_repository: Folder of `<name>/<version>/manifest.json`. None: the models that come with Glyphline.
         models: Models to load, as `name` (its latest version) or `name:version`. None: the latest of each.
         max_batch: Most images that a worker gets at once.
+        max_batch_pixels: Most pixels of the images that a worker gets at once; a larger image goes alone.
+        max_batch_bytes: Most bytes of the images that a worker gets at once; a larger image goes alone.
         max_queue: Most images that wait for a worker; more are refused at once.
         max_queue_bytes: Most bytes of images that wait for a worker; more are refused at once.
         max_request_images: Most items of one BatchRecognize call; never above `max_queue`.
@@ -67,6 +69,8 @@ class ServerSettings(BaseSettings):
     model_repository: Path | None = None
     models: Annotated[list[str] | None, NoDecode] = None
     max_batch: int = Field(default=32, ge=1)
+    max_batch_pixels: int = Field(default=16_000_000, ge=1)
+    max_batch_bytes: int = Field(default=16 * MEBIBYTE, ge=1)
     max_queue: int = Field(default=1024, ge=1)
     max_queue_bytes: int = Field(default=256 * MEBIBYTE, ge=1)
     max_request_images: int = Field(default=256, ge=1)
@@ -76,7 +80,7 @@ class ServerSettings(BaseSettings):
     max_pixels: int = Field(default=ImageLimits().max_pixels, ge=1)
     max_beam_width: int = Field(default=100, ge=1)
     remembered_readings: int = Field(default=10_000, ge=0)
-    ageing_seconds: float = Field(default=1.0, gt=0)
+    ageing_seconds: float = Field(default=30.0, gt=0)
     drain_seconds: float = Field(default=3.0, ge=0)
     grace_seconds: float = Field(default=30.0, ge=0)
     start_seconds: float = Field(default=120.0, gt=0)
