@@ -53,8 +53,10 @@ def readings(outcomes: Sequence[Reading | ImageError]) -> list[Reading]:
     return [outcome for outcome in outcomes if isinstance(outcome, Reading)]
 
 
-def agree(left: Sequence[Reading | ImageError], right: Sequence[Reading | ImageError]) -> bool:
-    """Whether readings are the same up to what the order of additions explains."""
+def agree(
+    left: Sequence[Reading | ImageError], right: Sequence[Reading | ImageError], *, tolerance: float = 1e-3
+) -> bool:
+    """Whether readings are the same up to what the order of additions explains, or up to a given tolerance."""
 
     def numbers(reading: Reading) -> NDArray[np.float64]:
         spans = [token.span or () for alternative in reading.alternatives for token in alternative.tokens]
@@ -65,7 +67,7 @@ def agree(left: Sequence[Reading | ImageError], right: Sequence[Reading | ImageE
         return [alternative.text for alternative in reading.alternatives]
 
     return all(
-        texts(one) == texts(other) and np.allclose(numbers(one), numbers(other), atol=1e-3)
+        texts(one) == texts(other) and np.allclose(numbers(one), numbers(other), atol=tolerance)
         for one, other in zip(readings(left), readings(right), strict=True)
     )
 
@@ -102,7 +104,9 @@ class TestReading:
     def test_light_ink_reads_as_dark_ink_does(self, recognizer: Recognizer, contents: list[bytes]) -> None:
         images = [read_image(content) for content in contents]
         inverted = [GreyImage(255 - image.pixels) for image in images]
-        assert agree(recognizer.recognize(images), recognizer.recognize(inverted))
+        # Scaling rounds halves up, so a grey level and its inverse's inverse may be one level apart. What the networks
+        # make of one level of grey is a confidence that moves by some thousandths; nothing else may move.
+        assert agree(recognizer.recognize(images), recognizer.recognize(inverted), tolerance=1e-2)
 
     @pytest.mark.parametrize("level", [0, 128, 255])
     @pytest.mark.parametrize("size", [(1, 1), (40, 40), (300, 40), (20, 30)])
@@ -290,7 +294,23 @@ class TestPlaces:
             assert token.span is not None
             left, right = token.span
             assert position * step <= (left + right) / 2 <= (position + 1.25) * step
-            assert right - left >= 1.0
+            assert 1.0 <= right - left <= 1.5 * step
+
+    def test_a_ctc_place_covers_its_digit(
+        self, recognizers: dict[str, Recognizer], strips: list[tuple[Path, str]]
+    ) -> None:
+        """Most of a digit's ink lies in its place; what does not is at its edge, in its neighbour's."""
+        digit = read_image(next(file for file, text in strips if text == "3").read_bytes()).pixels
+        ink = np.tile(digit > 127, 4)
+        (reading,) = readings(recognizers["ctc"].recognize([GreyImage(np.tile(digit, 4))], GREEDY))
+        step = digit.shape[1]
+        for position, token in enumerate(reading.alternatives[0].tokens):
+            assert token.span is not None
+            columns = slice(*(round(edge) for edge in token.span))
+            inside = np.zeros_like(ink)
+            inside[:, columns] = ink[:, columns]
+            own = slice(position * step, (position + 1) * step)
+            assert inside[:, own].sum() >= 0.6 * ink[:, own].sum()
 
 
 class TestLoading:

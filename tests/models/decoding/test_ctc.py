@@ -38,6 +38,16 @@ def collapse(path: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(symbol for symbol, _ in itertools.groupby(path) if symbol)
 
 
+def writing(path: tuple[int, ...]) -> list[tuple[int, int]]:
+    """First and last frame edge of the frames that write each symbol of a path."""
+    edges, frame = [], 0
+    for symbol, group in itertools.groupby(path):
+        start, frame = frame, frame + len(list(group))
+        if symbol:
+            edges.append((start, frame))
+    return edges
+
+
 def enumerate_texts(outputs: FloatArray) -> dict[tuple[int, ...], float]:
     """Probability of every text, summed over every path."""
     texts: dict[tuple[int, ...], float] = defaultdict(float)
@@ -120,19 +130,18 @@ class TestEnumeration:
 
     @settings(max_examples=100, deadline=None)
     @given(tiny_logits)
-    def test_symbols_lie_where_the_likeliest_path_puts_them(self, logits: FloatArray) -> None:
+    def test_symbols_end_where_the_likeliest_path_has_written_them(self, logits: FloatArray) -> None:
         outputs = log_softmax(logits)
         best: dict[tuple[int, ...], float] = defaultdict(lambda: -math.inf)
+        ending: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = defaultdict(lambda: -math.inf)
         for path in itertools.product(range(outputs.shape[1]), repeat=len(outputs)):
             value = sum(outputs[frame, symbol] for frame, symbol in enumerate(path))
-            best[collapse(path)] = max(best[collapse(path)], value)
+            text, ends = collapse(path), tuple(stop for _, stop in writing(path))
+            best[text] = max(best[text], value)
+            ending[text, ends] = max(ending[text, ends], value)
         for hypothesis in decode(outputs, WIDE, NO_PRUNING):
-            frames = np.zeros(len(outputs), dtype=int)
-            for symbol, (first, last) in zip(hypothesis.symbols, hypothesis.spans, strict=True):
-                frames[int(first) : int(last)] = symbol
-            assert collapse(tuple(frames.tolist())) == hypothesis.symbols
-            value = sum(outputs[frame, symbol] for frame, symbol in enumerate(frames))
-            assert value == pytest.approx(best[hypothesis.symbols], abs=1e-9)
+            ends = tuple(int(right) for _, right in hypothesis.spans)
+            assert ending[hypothesis.symbols, ends] == pytest.approx(best[hypothesis.symbols], abs=1e-9)
 
 
 class TestOtherImplementations:
@@ -284,14 +293,52 @@ class TestOptions:
 
 
 class TestPlaces:
-    def test_each_symbol_has_its_frames_and_its_likeliest_value(self) -> None:
+    def test_each_symbol_has_what_was_read_for_it_and_its_likeliest_value(self) -> None:
         outputs = spell("77", frames_each=2)
         outputs[1, 8] = -0.5
         for options in (GREEDY, ResolvedOptions(beam_width=10)):
             found = decode(outputs, options)[0]
-            assert found.spans == ((1.0, 3.0), (4.0, 6.0))
+            assert found.spans == ((0.0, 3.0), (3.0, 6.0))
             assert found.symbol_log_probabilities[0] == pytest.approx(outputs[2, 8])
             assert found.closing_log_probability is None
+
+    @pytest.mark.parametrize(
+        ("path", "spans"),
+        [
+            # Written late, each at the edge to the next: blank, then the symbol.
+            ([0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 3, 0], ((0.5, 4.0), (4.0, 7.0), (7.0, 11.0))),
+            # A wide margin before the first is not the first's.
+            ([0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 3], ((4.5, 7.0), (7.0, 9.0), (9.0, 12.0))),
+            # The first is written over more frames than the others were read from.
+            ([0, 1, 1, 1, 2, 3], ((1.0, 4.0), (4.0, 5.0), (5.0, 6.0))),
+            # The strip begins in the middle of the first.
+            ([1, 0, 0, 2, 2], ((0.0, 1.0), (1.0, 5.0))),
+            # Alone.
+            ([0, 0, 1, 1, 0], ((0.0, 4.0),)),
+            ([1, 0], ((0.0, 1.0),)),
+        ],
+    )
+    def test_a_symbol_lies_between_the_end_of_the_one_before_and_its_own(
+        self, path: list[int], spans: tuple[tuple[float, float], ...]
+    ) -> None:
+        outputs = log_softmax(np.where(np.arange(4) == np.array(path)[:, None], 20.0, 0.0))
+        for options in (GREEDY, ResolvedOptions(beam_width=4)):
+            assert decode(outputs, options)[0].spans == spans
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 2**32), st.integers(1, 30))
+    def test_symbols_join_within_the_strip_and_hold_the_frames_that_write_them(self, seed: int, frames: int) -> None:
+        outputs = random_outputs(seed, 3, frames, 4)
+        lengths = np.array([frames, frames // 2, 1])
+        for (found,), image, length in zip(
+            decode_ctc(outputs, lengths, GREEDY), outputs, lengths.tolist(), strict=True
+        ):
+            edges = [0.0, *itertools.chain(*found.spans), float(length)]
+            assert edges == sorted(edges)
+            assert all(left == right for (_, left), (right, _) in itertools.pairwise(found.spans))
+            written = writing(tuple(image[:length].argmax(axis=1).tolist()))
+            for (left, right), (start, stop) in zip(found.spans, written, strict=True):
+                assert left <= start < stop == right
 
     @pytest.mark.parametrize("width", [1, 4])
     def test_an_empty_text_has_the_blanks_probability(self, width: int) -> None:

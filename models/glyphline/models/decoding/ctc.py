@@ -2,6 +2,10 @@
 
 Whatever search found a text, its score is its log-probability summed over all paths, so that scores can be compared.
 The greedy text is always among the beam's candidates: the beam's best score is never below greedy's.
+
+A network that reads in both directions may write a symbol wherever it likes, and does so late: when it has read all of
+it, most often at the edge to the next. So a symbol's place is not the frame or two in which it is written but what was
+read for it: from where the symbol before was written to where it is written itself.
 """
 
 from collections.abc import Sequence
@@ -53,7 +57,7 @@ class _Path:
     Attributes:
         text: Network classes.
         symbol_log_probabilities: Calibrated, of each symbol where it is likeliest.
-        spans: First and last frame edge of each symbol.
+        spans: First and last frame edge of what was read for each symbol.
         closing_log_probability: Mean calibrated log-probability of the blank if there is no symbol, None otherwise.
     """
 
@@ -186,15 +190,42 @@ def _trace(
 
     rows = starts // frames
     texts, values = written[starts].tolist(), peaks.tolist()
-    spans = list(
-        zip(*(np.subtract(edge, rows * frames, dtype=float).tolist() for edge in (starts, stops)), strict=True)
-    )
-    edges = np.searchsorted(rows, np.arange(paths + 1)).tolist()
+    edges = np.searchsorted(rows, np.arange(paths + 1))
+    lefts = _first_edges(starts, stops, edges, frames)
+    spans = list(zip((lefts - rows * frames).tolist(), (stops - rows * frames).astype(float).tolist(), strict=True))
     traced = []
     for row, length in enumerate(lengths.tolist()):
-        part = slice(edges[row], edges[row + 1])
+        part = slice(int(edges[row]), int(edges[row + 1]))
         closing = None
-        if edges[row] == edges[row + 1]:
+        if part.start == part.stop:
             closing = float(chances[row * frames : row * frames + length].mean()) if length else 0.0
         traced.append(_Path(tuple(texts[part]), tuple(values[part]), tuple(spans[part]), closing))
     return traced
+
+
+def _first_edges(
+    starts: NDArray[np.int64], stops: NDArray[np.int64], edges: NDArray[np.int64], frames: int
+) -> FloatArray:
+    """Finds where what was read for each symbol begins.
+
+    That is where the symbol before was written. Before the first symbol may lie a wide margin: it is given as much as
+    the others have on average, but never less than the frames it is written in; a lone symbol has all that was read.
+
+    Args:
+        starts: Where each symbol's writing begins, all paths one after another, in frames from the first path's first
+            (symbols).
+        stops: Where it ends (symbols).
+        edges: Which symbols are a path's: from its edge to the next path's (paths + 1).
+        frames: Frames of each path.
+
+    Returns:
+        (symbols), in the frames of `starts`.
+    """
+    lefts: FloatArray = np.roll(stops, 1).astype(np.float64)
+    paths = np.diff(edges).nonzero()[0]
+    first, last = edges[paths], edges[paths + 1] - 1
+    alone = first == last
+    stretch = (stops[last] - stops[first]) / np.where(alone, 1, last - first)
+    begin = paths * frames
+    lefts[first] = np.where(alone, begin, np.maximum(begin, np.minimum(starts[first], stops[first] - stretch)))
+    return lefts

@@ -18,7 +18,10 @@ class Hypothesis:
         closing_log_probability: Calibrated log-probability that nothing more follows, where the decoder weighs it.
             Attention: of the end, None if truncated. CTC: mean of the blank over all frames if there is no symbol,
             None otherwise.
-        spans: First and last frame edge of each symbol, in frames: a symbol of frame 3 alone spans (3.0, 4.0).
+        spans: First and last frame edge of each symbol, in frames, half-open: a symbol of frame 3 alone spans
+            (3.0, 4.0). CTC: what was read for the symbol, from the end of the frames that write the symbol before to
+            the end of those that write this one, so spans join without gaps; the first is as long as the others are on
+            average, a lone one begins with the strip. Attention: the shortest stretch that holds most of the attention.
         truncated: Whether the text was cut at the maximum length.
     """
 
@@ -38,9 +41,9 @@ class Token:
     Attributes:
         text: The symbol.
         confidence: Calibrated probability, in [0, 1].
-        span: Left and right edge in pixels of the original image; None if the model does not know. A CTC head writes
-            a symbol in a narrow span somewhere between its neighbours, often late in the symbol's ink and the last one
-            at the end of the strip; an attention head tells more closely where it looked.
+        span: Left and right edge in pixels of the original image; None if the model does not know. A CTC head's is what
+            was read since the symbol before: spans join, and the last one takes in the margin behind it. An attention
+            head's is where it looked, which may be narrower than the symbol.
     """
 
     text: str
