@@ -27,7 +27,9 @@ def test_what_is_tested_is_not_trained_on() -> None:
     assert all(s["characters"]["part"] == "train" for s in config["sources"] if "characters" in s)
     for kind, name in (("real", "registers"), ("readings", "meters")):
         sources = [source for source in config["sources"] if source["kind"] == kind]
-        left_out = " ".join(source.get("without", "") or source.get("characters", {}).get("without", "") for source in sources)
+        left_out = " ".join(
+            source.get("without", "") or source.get("characters", {}).get("without", "") for source in sources
+        )
         held_out = sets[name]["only"].removesuffix("-").removesuffix("_").split("(")[1].removesuffix(")").split("|")
         assert all(part in left_out for part in held_out)
 
@@ -56,3 +58,12 @@ def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
 
 def test_wear_keeps_what_is_not_given() -> None:
     assert WearConfig(lines=0.9).apply(Wear(slant=0.1)) == Wear(slant=0.1, lines=0.9)
+
+
+def test_a_configuration_is_utf_8_with_or_without_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"name = '\xe9'")
+    with pytest.raises(TrainingError, match="not UTF-8: .* at byte 8"):
+        read_config(path)
+    path.write_text((CONFIGS / "digits.toml").read_text(encoding="utf-8"), encoding="utf-8-sig")
+    assert read_config(path).name == "digits"

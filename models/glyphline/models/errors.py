@@ -12,6 +12,7 @@ __all__ = [
     "ImageError",
     "ImageTooLargeError",
     "ImageTooWideError",
+    "LabelsError",
     "ModelNotFoundError",
     "OptionsError",
     "UndecodableImageError",
@@ -44,6 +45,10 @@ class ImageTooWideError(ImageError):
 
 class AlphabetError(GlyphlineError):
     """An alphabet is malformed, or a text holds characters that the alphabet lacks."""
+
+
+class LabelsError(GlyphlineError):
+    """A label file cannot be read. The message names the file and the place in it."""
 
 
 class BundleError(GlyphlineError):

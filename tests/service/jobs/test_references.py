@@ -35,5 +35,10 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"missing\.tsv"):
         load_references(tmp_path / "missing.tsv")
     (tmp_path / "latin.tsv").write_bytes(b"a.png\t\xe9\n")
-    with pytest.raises(InputError, match="not UTF-8"):
+    with pytest.raises(InputError, match="not UTF-8 at byte 6"):
         load_references(tmp_path / "latin.tsv")
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_name(tmp_path: Path) -> None:
+    references = load_references(write(tmp_path / "labels.tsv", "\ufeffa.png\t1\n"))
+    assert references == {reference_key(tmp_path / "a.png"): "1"}

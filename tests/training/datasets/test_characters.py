@@ -75,6 +75,31 @@ def test_npz_and_folders(data_root: Path) -> None:
     assert len(read_folder(data_root / "cells", without="meter1").images) == 15
 
 
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (None, r"images\.npz is missing"),
+        (b"no archive", r"images\.npz is not an archive"),
+        (np.zeros((2, 28), np.uint8), r"\(2, 28\) of uint8"),
+        (np.zeros((2, 28, 28)), r"\(2, 28, 28\) of float64"),
+    ],
+)
+def test_a_bad_archive_is_named(tmp_path: Path, array: np.ndarray | bytes | None, reason: str) -> None:
+    if isinstance(array, bytes):
+        (tmp_path / "images.npz").write_bytes(array)
+    elif array is not None:
+        np.savez(tmp_path / "images.npz", array)
+    with pytest.raises(DataError, match=reason):
+        read_npz(tmp_path)
+
+
+@pytest.mark.parametrize("rows", ["0\t0\tsomeone\n", "0\t0\n", "99\t0\t7\n"])
+def test_a_bad_table_of_writers_is_named(mnist: Path, rows: str) -> None:
+    (mnist / "writers.tsv").write_text("index\tdigit\twriter\n" + rows)
+    with pytest.raises(DataError, match=r"writers\.tsv"):
+        read_mnist(mnist)
+
+
 def test_counts_must_agree() -> None:
     with pytest.raises(DataError, match="1 images, 2 labels"):
         CharacterSet("x", [np.zeros((2, 2), np.uint8)], ["1", "2"], np.zeros(1, np.int64))

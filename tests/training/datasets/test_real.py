@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glyphline.models.labels import Label
 from glyphline.training.datasets.labels import read_labels
 from glyphline.training.datasets.real import BlankStrips, RealStrips, read_strips
 from glyphline.training.errors import DataError
@@ -33,12 +34,19 @@ def test_what_is_missing_is_named(data_root: Path, tmp_path: Path) -> None:
         read_strips(tmp_path)
     (tmp_path / "labels.tsv").write_text("a.png\t1\nb.png 2\n")
     with pytest.raises(DataError, match="line 2"):
-        read_labels(tmp_path / "labels.tsv")
+        read_strips(tmp_path)
+    (tmp_path / "labels.tsv").write_bytes(b"a.png\t\xe9\n")
+    with pytest.raises(DataError, match=r"labels\.tsv: not UTF-8 at byte 6"):
+        read_strips(tmp_path)
+    (tmp_path / "labels.tsv").write_text("a.png\t1\n")
+    (tmp_path / "a.png").write_text("not a picture")
+    with pytest.raises(DataError, match=r"a\.png: "):
+        read_strips(tmp_path)
 
 
-def test_labels_are_brought_to_nfc_and_may_be_empty(tmp_path: Path) -> None:
-    (tmp_path / "labels.tsv").write_text("a.png\te\u0301\nb.png\t\nc.png\ta\tb\n", encoding="utf-8")
-    assert read_labels(tmp_path / "labels.tsv") == [("a.png", "\u00e9"), ("b.png", ""), ("c.png", "a\tb")]
+def test_labels_are_those_of_label_files_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "labels.tsv").write_text("a.png\te\u0301\n", encoding="utf-8-sig")
+    assert read_labels(tmp_path / "labels.tsv") == [Label(1, "a.png", "\u00e9")]
 
 
 def test_real_strips_vary_and_keep_their_text(data_root: Path) -> None:

@@ -308,9 +308,11 @@ class _EvaluationSets(Section):
 
 def _read_toml(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise TrainingError(f"{path} does not exist") from None
+    except UnicodeDecodeError as error:
+        raise TrainingError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from None
     except tomllib.TOMLDecodeError as error:
         raise TrainingError(f"{path} is not TOML: {error}") from None
 

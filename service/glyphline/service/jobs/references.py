@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from pathlib import Path
 
+from glyphline.models.errors import LabelsError
+from glyphline.models.labels import read_labels
 from glyphline.service.jobs.inputs import InputError
 
 
@@ -21,22 +22,14 @@ def load_references(path: Path) -> dict[str, str]:
     Raises:
         InputError: If the file cannot be read, or a line has no tab or repeats a name with another text.
     """
-    references: dict[str, str] = {}
     try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                name, tab, text = line.rstrip("\r\n").partition("\t")
-                if not tab:
-                    raise InputError(f"{path}, line {number}: no tab between file name and text: {name!r}")
-                text = unicodedata.normalize("NFC", text)
-                if references.setdefault(reference_key(path.parent / name), text) != text:
-                    raise InputError(f"{path}, line {number}: {name!r} has two different texts")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 at byte {error.start}") from error
+        labels = read_labels(path)
+    except LabelsError as error:
+        raise InputError(str(error)) from error
+    references: dict[str, str] = {}
+    for label in labels:
+        if references.setdefault(reference_key(path.parent / label.name), label.text) != label.text:
+            raise InputError(f"{path}, line {label.line}: {label.name!r} has two different texts")
     return references
 
 

@@ -125,4 +125,4 @@ def check_source_labels(config: Source, root: Path) -> list[tuple[int, str]]:
     """Returns the labels of a source's real strips with their line numbers, to check them against an alphabet."""
     if not isinstance(config, RealConfig):
         return []
-    return [(number, text) for number, (_, text) in enumerate(read_labels(root / config.path / "labels.tsv"), 1)]
+    return [(label.line, label.text) for label in read_labels(root / config.path / "labels.tsv")]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gzip
 import re
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glyphline.models.image import ImageLimits, read_image
-from glyphline.training.datasets.labels import read_labels
+from glyphline.training.datasets.labels import read_labels, read_picture
 from glyphline.training.datasets.samples import Grey
 from glyphline.training.errors import DataError
 
@@ -107,17 +107,39 @@ def read_mnist(folder: Path, part: str = "train") -> CharacterSet:
     writers = np.zeros(len(labels), np.int64)
     table = folder / "writers.tsv"
     if part == "train" and table.exists():
-        rows = [line.split("\t") for line in table.read_text().splitlines()[1:]]
-        for row in rows:
-            writers[int(row[0])] = int(row[2])
+        try:
+            for line in table.read_text(encoding="utf-8-sig").splitlines()[1:]:
+                index, _, writer = line.split("\t")[:3]
+                writers[int(index)] = int(writer)
+        except (ValueError, IndexError) as error:
+            raise DataError(
+                f"{table}: each line is index, label, writer with tabs between, all numbers: {error}"
+            ) from error
     return CharacterSet(f"mnist-{part}", list(images), [str(label) for label in labels], writers)
 
 
 def read_npz(folder: Path) -> CharacterSet:
-    """Reads `images.npz` (one array `(count, height, width)`) and `labels.tsv` beside it."""
-    with np.load(folder / "images.npz") as archive:
-        images = np.asarray(archive[archive.files[0]], np.uint8)
-    labels = [text for _, text in read_labels(folder / "labels.tsv")]
+    """Reads `images.npz` and `labels.tsv` beside it, whose n-th line is the n-th image's.
+
+    Args:
+        folder: Its first array, of uint8, is `(count, height, width)`, ink bright on dark, from 0 to 255 or to 1.
+
+    Raises:
+        DataError: If the archive is missing, or not such a one.
+    """
+    path = folder / "images.npz"
+    if not path.exists():
+        raise DataError(f"{path} is missing: one array of images, (count, height, width), with labels.tsv beside it")
+    try:
+        with np.load(path) as archive:
+            images = np.asarray(archive[archive.files[0]])
+    except (OSError, ValueError, IndexError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} is not an archive of one array: {error}") from error
+    if images.ndim != 3 or images.dtype != np.uint8:
+        raise DataError(
+            f"{path}: images are (count, height, width) of uint8, these are {images.shape} of {images.dtype}"
+        )
+    labels = [label.text for label in read_labels(folder / "labels.tsv")]
     if images.size and images.max() == 1:
         images = images * np.uint8(255)
     return CharacterSet(folder.name, list(images), labels, np.zeros(len(labels), np.int64))
@@ -130,9 +152,10 @@ def read_folder(folder: Path, without: str = "") -> CharacterSet:
         folder: Folder of pictures.
         without: Regular expression; files whose names match it (from their beginning) are left out.
     """
-    rows = [row for row in read_labels(folder / "labels.tsv") if not (without and re.match(without, row[0]))]
+    labels = read_labels(folder / "labels.tsv")
+    rows = [(label.name, label.text) for label in labels if not (without and re.match(without, label.name))]
     names = sorted({name.split("__")[0] for name, _ in rows})
     number = {name: index for index, name in enumerate(names)}
-    images = [read_image((folder / name).read_bytes(), ImageLimits()).pixels for name, _ in rows]
+    images = [read_picture(folder / name) for name, _ in rows]
     writers = np.array([number[name.split("__")[0]] for name, _ in rows], np.int64)
     return CharacterSet(folder.name, images, [text for _, text in rows], writers)

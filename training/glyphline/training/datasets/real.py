@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from glyphline.models.image import ImageLimits, read_image
 from glyphline.training.augment import Wear, draw_lines, photograph, rephotograph, smooth_field
-from glyphline.training.datasets.labels import read_labels
+from glyphline.training.datasets.labels import read_labels, read_picture
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import DataError
 
@@ -31,13 +30,12 @@ def read_strips(
         The samples, in the order of the label file.
 
     Raises:
-        DataError: If nothing is left, or a picture is missing.
-        ImageError: If a picture cannot be read.
+        DataError: If nothing is left, or a picture is missing or cannot be read.
     """
     rows = [
-        (name, text)
-        for name, text in read_labels(folder / labels)
-        if (not only or re.match(only, name)) and not (without and re.match(without, name))
+        (label.name, label.text)
+        for label in read_labels(folder / labels)
+        if (not only or re.match(only, label.name)) and not (without and re.match(without, label.name))
     ]
     if not rows:
         raise DataError(f"{folder / labels}: no file name matches {only!r} without {without!r}")
@@ -45,10 +43,7 @@ def read_strips(
         rows = [rows[int(index)] for index in np.linspace(0, len(rows) - 1, limit)]
     samples = []
     for name, text in rows:
-        path = folder / name
-        if not path.exists():
-            raise DataError(f"{path} is named in {labels} but missing")
-        samples.append(Sample(read_image(path.read_bytes(), ImageLimits()).pixels, text, name))
+        samples.append(Sample(read_picture(folder / name), text, name))
     return samples
 
 
