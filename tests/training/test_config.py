@@ -63,7 +63,7 @@ def test_wear_keeps_what_is_not_given() -> None:
 def test_a_configuration_is_utf_8_with_or_without_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(b"name = '\xe9'")
-    with pytest.raises(TrainingError, match="not UTF-8: .* at byte 8"):
+    with pytest.raises(TrainingError, match=r"not UTF-8: .* at byte 8"):
         read_config(path)
     path.write_text((CONFIGS / "digits.toml").read_text(encoding="utf-8"), encoding="utf-8-sig")
     assert read_config(path).name == "digits"
