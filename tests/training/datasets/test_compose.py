@@ -34,7 +34,7 @@ def test_marks_have_ink_and_room(mark: str) -> None:
     random = np.random.default_rng(0)
     for _ in range(20):
         ink = draw_mark(mark, 24, random)
-        assert ink.shape[0] == 24
+        assert 24 * 1.3 <= ink.shape[0] + 1 <= 24 * 1.6 + 2 if mark == "/" else ink.shape[0] == 24
         assert ink.max() > 100
         assert (ink > 0).mean() < 0.6
 

@@ -30,13 +30,15 @@ def draw_mark(mark: str, height: int, random: np.random.Generator) -> Ink:
 
     Args:
         mark: One of `. , : / - +`.
-        height: Height of a digit, in pixels; the drawing is as high.
+        height: Height of a digit, in pixels; the drawing is as high, and stands on the same line.
         random: Source of randomness.
 
     Returns:
-        Drawing `(height, width)`.
+        Drawing `(height, width)`; a slash is half as high again, which tells it from a slanting 1.
     """
     scale = 4  # drawn large and shrunk, for smooth edges
+    if mark == "/":
+        height = round(height * random.uniform(1.3, 1.6))
     tall = height * scale
     wide = int(tall * random.uniform(0.35, 0.6))
     image = Image.new("L", (wide, tall))
@@ -154,13 +156,19 @@ class ComposedStrips:
             group = {digit: own.get(digit, self._all[digit]) for digit in self._all}
         size = int(random.integers(26, 40))
         crop_columns = random.random() < 0.75
-        pieces = []
+        pieces: list[Ink] = []
         for character in text:
+            image = self.characters.images[int(random.choice(group[character]))] if character not in MARKS else None
+            pieces.append(
+                np.zeros((0, 0), np.uint8) if image is None else self._piece(image, size, crop_columns, random)
+            )
+        boxes = [ink_box(piece) for piece in pieces if piece.size]
+        top, bottom = np.median([box[:2] for box in boxes], axis=0) if boxes else (size / 7, size * 6 / 7)
+        rows = np.zeros(len(text))
+        for index, character in enumerate(text):
             if character in MARKS:
-                pieces.append(draw_mark(character, size * 5 // 7, random))
-                continue
-            image = self.characters.images[int(random.choice(group[character]))]
-            pieces.append(self._piece(image, size, crop_columns, random))
+                pieces[index] = draw_mark(character, max(6, round(bottom - top)), random)
+                rows[index] = (top + bottom - pieces[index].shape[0]) / 2
         style = random.random()
         if not crop_columns:  # the boxes of the single images, edge to edge or a little nearer
             centre, spread = random.uniform(-0.2, 0.1), 0.03
@@ -175,7 +183,7 @@ class ComposedStrips:
         if centre > 0.05:
             gaps = np.maximum(gaps, 1)
         drift = random.normal(0, 0.03, len(pieces)) + np.linspace(0, random.normal(0, 0.1), len(pieces))
-        return join(pieces, gaps, np.round(drift * tall).astype(np.int64))
+        return join(pieces, gaps, np.round(rows + drift * tall).astype(np.int64))
 
     @staticmethod
     def _piece(image: Grey, size: int, crop_columns: bool, random: np.random.Generator) -> Ink:
