@@ -186,9 +186,10 @@ class RealConfig(SourceConfig):
 
 
 class BlankConfig(SourceConfig):
-    """Strips without text."""
+    """Strips without text, of any width or at least `narrowest` times their height."""
 
     kind: Literal["blank"]
+    narrowest: float = Field(default=0.0, ge=0)
 
 
 Source = Annotated[

@@ -68,7 +68,7 @@ def build_source(config: Source, root: Path) -> SampleSource:
         samples = read_strips(root / config.path, only=config.only, without=config.without)
         return RealStrips(samples, config.wear.apply(Wear()))
     assert isinstance(config, BlankConfig)
-    return BlankStrips(config.wear.apply(Wear(lines=0.6)))
+    return BlankStrips(config.narrowest, config.wear.apply(Wear(lines=0.6)))
 
 
 def draw_set_strip(characters: CharacterSet, length: int, random: np.random.Generator) -> Sample:

@@ -70,15 +70,17 @@ class BlankStrips:
     """Strips without any text: bare paper, noise, shadows, ruled lines, edges of boxes. Their text is empty.
 
     Attributes:
+        narrowest: Least width, as a share of the height. Training wants slivers too: they are easily taken for a 1.
         wear: How much they are degraded.
     """
 
+    narrowest: float = 0.0
     wear: Wear = field(default_factory=lambda: Wear(lines=0.6))
 
     def draw(self, random: np.random.Generator) -> Sample:
         """Makes one strip without text."""
         height = int(random.integers(12, 96))
-        width = int(2 + 400 * random.random() ** 2)  # slivers too: what is narrow is easily taken for a 1
+        width = int(max(2, self.narrowest * height) + 400 * random.random() ** 2)
         if random.random() < 0.15:  # one grey, nothing else
             return Sample(np.full((height, width), random.integers(0, 256), np.uint8), "", "blank")
         ink = np.zeros((height, width), np.uint8)
