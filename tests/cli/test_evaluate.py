@@ -29,7 +29,10 @@ def test_figures_agree_with_those_of_a_transcription(glyphline: Command, strips_
 def test_plain_columns_and_a_limit(glyphline: Command, strips_folder: Path) -> None:
     done = glyphline("evaluate", strips_folder, "--limit", "3", "--decoder", "beam")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\t")[:2] == [str(strips_folder), "3"]
+    headings, figures = (line.split("\t") for line in done.stdout.splitlines())
+    assert headings[:4] == ["Data set", "Images", "Exact", "CER"]
+    assert figures[:2] == [str(strips_folder), "3"]
+    assert len(headings) == len(figures)
 
 
 def test_figures_can_be_recorded_in_the_bundle(glyphline: Command, strips_folder: Path, tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ from glyphline.training.errors import DataError, ExportError, TrainingError
         (DeadlineExceededError(grpc.StatusCode.DEADLINE_EXCEEDED, "x"), ExitCode.SERVER),
         (StartError("x"), ExitCode.SERVER),
         (PermissionError(errno.EACCES, "x"), ExitCode.SYSTEM),
+        (BrokenPipeError(errno.EPIPE, "x"), ExitCode.PIPE_CLOSED),
+        (errors.LabelsError("x"), ExitCode.USAGE),
         (CommandError("x"), ExitCode.USAGE),
         (CommandError("x", ExitCode.SERVER), ExitCode.SERVER),
     ],
@@ -48,6 +50,6 @@ def test_errors_of_the_domain_have_codes(error: Exception, code: ExitCode) -> No
     assert exit_code_of(error) is code
 
 
-@pytest.mark.parametrize("error", [ValueError("x"), AssertionError(), BrokenPipeError(errno.EPIPE, "x")])
+@pytest.mark.parametrize("error", [ValueError("x"), AssertionError()])
 def test_faults_have_none(error: Exception) -> None:
     assert exit_code_of(error) is None

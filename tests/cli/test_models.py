@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import shutil
@@ -7,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from glyphline.cli.exit_codes import ExitCode
+from glyphline.cli.models import model_table
 from glyphline.models.repository import pretrained_root
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -60,11 +63,45 @@ def test_a_damaged_bundle_is_named(invoke: Command, tmp_path: Path) -> None:
     content = bytearray(graph.read_bytes())
     content[-1] ^= 1
     graph.write_bytes(content)
-    for command in (["models"], ["recognize", graph], ["transcribe", graph, "-o", "-"]):
+    for command in (["models"], ["models", "digits"], ["recognize", graph], ["transcribe", graph, "-o", "-"]):
         done = invoke(*command, "--model-repository", tmp_path)
         assert done.returncode == ExitCode.MODEL
         assert graph.name in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_one_damaged_bundle_hides_no_other(invoke: Command, tmp_path: Path) -> None:
+    shutil.copytree(pretrained_root(), tmp_path / "models")
+    (tmp_path / "models" / "bad" / "3").mkdir(parents=True)
+    (tmp_path / "models" / "bad" / "3" / "manifest.json").write_text("{}")
+    done = invoke("models", "--model-repository", tmp_path / "models")
+    assert done.returncode == ExitCode.MODEL
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["digits", "digits-attention"]
+    assert "glyphline models: bad 3 is damaged: " in done.stderr
+    described = [
+        json.loads(line)
+        for line in invoke("models", "--json", "--model-repository", tmp_path / "models").stdout.splitlines()
+    ]
+    assert [(each["name"], each["error"] is None) for each in described] == [
+        ("digits", True),
+        ("digits-attention", True),
+        ("bad", False),
+    ]
+    assert described[2]["path"] == str(tmp_path / "models" / "bad" / "3")
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_names_are_whole_on_narrow_terminals(width: int) -> None:
+    rows = [
+        (name, "12", "attention", "12.3 MB", "0123456789.,:/-+␣", "Apache-2.0", "98.4% (mnist-1-8, 4,000)")
+        for name in ("digits", "digits-attention", "handwritten-registers-of-1890")
+    ]
+    stream = io.StringIO()
+    Console(file=stream, width=width).print(model_table(rows))
+    table = stream.getvalue()
+    assert all(f" {row[0]} " in table and " attention " in table for row in rows)
+    assert "…" not in table
+    assert {len(line) for line in table.splitlines()} == {width}
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")

@@ -159,6 +159,16 @@ def test_show_output_collects_drawings(invoke: Command, texts: dict[str, str], t
         (["--beam-width", "3", "--alternatives", "4"], ExitCode.USAGE, "beam width of 3"),
         (["--allowed", ""], ExitCode.USAGE, "at least one"),
         (["--allowed", "€"], ExitCode.USAGE, "€"),
+        (["--tokens"], ExitCode.USAGE, "--tokens needs --json"),
+        (["--tokens", "--show"], ExitCode.USAGE, "--tokens needs --json"),
+        (["--server", "localhost:1", "--device", "cpu"], ExitCode.USAGE, "--device is for reading here"),
+        (["--server", "localhost:1", "--allow-cpu-fallback"], ExitCode.USAGE, "--allow-cpu-fallback is for"),
+        (["--server", "localhost:1", "--model-repository", "x"], ExitCode.USAGE, "--model-repository is for"),
+        (["--timeout", "3"], ExitCode.USAGE, "--timeout is for --server"),
+        (["--server", "localhost:1", "--timeout", "0"], ExitCode.USAGE, "--timeout 0: "),
+        (["--server", "localhost:1", "--timeout", "-1"], ExitCode.USAGE, "--timeout -1: "),
+        (["--server", "localhost:1", "--timeout", "nan"], ExitCode.USAGE, "--timeout nan: "),
+        (["--server", "localhost:1", "--timeout", "inf"], ExitCode.USAGE, "--timeout inf: "),
     ],
 )
 def test_mistakes_are_explained(
@@ -199,6 +209,43 @@ def test_reading_here_loads_neither_grpc_nor_torch(texts: dict[str, str]) -> Non
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "0 []\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_what_is_not_a_regular_file_is_refused(invoke: Command, texts: dict[str, str], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.png")
+    path, text = next(iter(texts.items()))
+    done = invoke("recognize", tmp_path / "fifo.png", os.devnull, path)
+    assert (done.returncode, done.stdout) == (ExitCode.IMAGES, f"{path}\t{text}\n")
+    for name in (tmp_path / "fifo.png", os.devnull):
+        assert f"{name}: is not a regular file" in done.stderr
+
+
+def run_unread(environment: dict[str, str], *arguments: str) -> tuple[int, bytes]:
+    """Runs the command with a standard output that nobody reads; returns its code and what it says otherwise."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with os.fdopen(theirs, "wb") as output:
+        done = subprocess.run(
+            [sys.executable, "-m", "glyphline", *arguments],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            env=environment,
+            check=False,
+        )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("json_lines", [[], ["--json"]])
+def test_a_reader_that_goes_away_ends_the_command_quietly(
+    texts: dict[str, str], environment: dict[str, str], json_lines: list[str]
+) -> None:
+    assert run_unread(environment, "recognize", *texts, *json_lines) == (ExitCode.PIPE_CLOSED, b"")
+
+
+@pytest.mark.parametrize("arguments", [["models"], ["models", "digits"], ["--help"], ["models", "--help"]])
+def test_so_do_commands_that_print_at_the_end(environment: dict[str, str], arguments: list[str]) -> None:
+    assert run_unread(environment, *arguments) == (ExitCode.PIPE_CLOSED, b"")
 
 
 def test_table() -> None:

@@ -32,7 +32,7 @@ def test_a_missing_extra_is_named(tmp_path: Path) -> None:
         program = "import sys\nsys.modules['torch'] = None\nfrom glyphline.cli import main\nmain()"
         done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == ExitCode.USAGE, done.stderr
-        assert "pip install 'glyphline[train]'" in done.stderr
+        assert "pip install 'glyphline[train]' (from a clone: pip install -e '.[train]')" in done.stderr
         assert "Traceback" not in done.stderr
 
 

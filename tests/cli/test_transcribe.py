@@ -152,6 +152,25 @@ def test_mistakes_are_explained_and_leave_nothing(
     assert sorted(os.listdir(tmp_path)) == before
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_references_may_begin_with_a_byte_order_mark(invoke: Command, folder: Path, tmp_path: Path, mark: str) -> None:
+    (tmp_path / "labels.tsv").write_text(f"{mark}scans/b.png\t1\n", encoding="utf-8")
+    done = invoke(
+        "transcribe", folder / "b.png", "-o", tmp_path / "o", "--references", tmp_path / "labels.tsv", "--json"
+    )
+    assert json.loads(done.stdout)["evaluation"]["images"] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_does_not_hold_the_job_up(invoke: Command, folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(folder / "a" / "0.png")
+    done = invoke("transcribe", folder / "a" / "0.png", folder / "b.png", "-o", tmp_path / "o", "--workers", "1")
+    assert done.returncode == ExitCode.IMAGES
+    first, second = rows_of(tmp_path / "o")
+    assert first["error"] == {"code": "unreadable_file", "message": "is not a regular file"}
+    assert second["error"] is None
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
 def test_a_file_without_permission(glyphline: Command, folder: Path, tmp_path: Path) -> None:
     (folder / "b.png").chmod(0)
@@ -253,4 +272,4 @@ def test_a_reader_that_goes_away_ends_the_job_quietly(
     assert process.stderr is not None
     with process.stderr:
         assert b"Traceback" not in process.stderr.read()
-    assert process.wait() != 0
+    assert process.wait() == ExitCode.PIPE_CLOSED

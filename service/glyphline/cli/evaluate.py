@@ -34,7 +34,7 @@ Examples:
 A data set is a folder with labels.tsv (name, tab, text), or a name of glyphline/training/configs/evaluation.toml, whose
 pictures are below --data-root. Exact is the share of images read without any error; CER is all edits over all true
 characters; ranges are 95 % intervals. "Straight through" is the share of images whose confidence is so high that all
-of them together are 99.9 % exact. Prints a table on a terminal, elsewhere the same columns with tabs.
+of them together are 99.9 % exact. Prints a table on a terminal, elsewhere the same columns with tabs, headings first.
 """
 
 
@@ -83,8 +83,11 @@ def evaluate(
     elif sys.stdout.isatty():
         _print_table(results)
     else:
-        for result in results:
-            print("\t".join(_columns(result)))
+        for line in (_HEADINGS, *map(_columns, results)):
+            print("\t".join(line))
+
+
+_HEADINGS = ("Data set", "Images", "Exact", "CER", "Inserted / deleted / substituted", "Straight through", "Images/s")
 
 
 def _columns(result: EvaluationResult) -> tuple[str, ...]:
@@ -102,12 +105,11 @@ def _columns(result: EvaluationResult) -> tuple[str, ...]:
 
 def _print_table(results: list[EvaluationResult]) -> None:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table(
-        "Data set", "Images", "Exact", "CER", "Inserted / deleted / substituted", "Straight through", "Images/s"
-    )
+    first, *others = _HEADINGS
+    table = Table(Column(first, overflow="fold"), *others)
     for result in results:
         table.add_row(*(Text(value) for value in _columns(result)))
     console = Console()

@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     SERVER = 5
     SYSTEM = 6
     INTERRUPTED = 130
+    PIPE_CLOSED = 141
     TERMINATED = 143
 
 
@@ -29,6 +30,7 @@ MEANINGS = {
     ExitCode.SERVER: "the server cannot start, cannot be reached, or is too busy",
     ExitCode.SYSTEM: "a file could not be read or written (permissions, full disk)",
     ExitCode.INTERRUPTED: "stopped by Ctrl-C",
+    ExitCode.PIPE_CLOSED: "the reader of the output has gone, as `head` does when it has enough",
     ExitCode.TERMINATED: "stopped by SIGTERM",
 }
 
@@ -68,7 +70,7 @@ def exit_code_of(error: BaseException) -> ExitCode | None:
     if isinstance(error, CommandError):
         return error.code
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
-        return None  # the reader of a pipe has gone, which the command line library ends quietly
+        return ExitCode.PIPE_CLOSED
     names = [kind.__name__ for kind in type(error).__mro__]
     return next((_ERRORS[name] for name in names if name in _ERRORS), None)
 

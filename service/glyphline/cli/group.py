@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -13,6 +16,18 @@ from glyphline.cli.exit_codes import ExitCode, exit_code_of
 class CommandGroup(TyperGroup):
     """Runs a command; what a user can put right is told without a traceback."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> typer.Context:  # noqa: ANN401  (whatever the library passes)
+        """Parses the arguments; an option such as `--help` prints while it is parsed.
+
+        Raises:
+            typer.Exit: If nobody reads what is printed.
+        """
+        try:
+            return super().make_context(*args, **kwargs)  # type: ignore[return-value]
+        except BrokenPipeError:
+            _drop_output()
+            raise typer.Exit(ExitCode.PIPE_CLOSED) from None
+
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]  # typer.Context is what comes
         """Runs the command that `ctx` names.
 
@@ -20,7 +35,10 @@ class CommandGroup(TyperGroup):
             typer.Exit: With the code of an error that is the user's to put right.
         """
         try:
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            finally:
+                _flush()
         except KeyboardInterrupt:
             tell("stopped", ctx.invoked_subcommand)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
@@ -28,8 +46,23 @@ class CommandGroup(TyperGroup):
             code = exit_code_of(error)
             if code is None:
                 raise
-            tell(_message(error), ctx.invoked_subcommand)
+            if code is ExitCode.PIPE_CLOSED:
+                _drop_output()
+            else:
+                tell(_message(error), ctx.invoked_subcommand)
             raise typer.Exit(code) from None
+
+
+def _flush() -> None:
+    """Writes what is still held back: here its failure has a code, at the interpreter's end it would be a traceback."""
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
+
+
+def _drop_output() -> None:
+    """Lets the interpreter's last flush go nowhere: nobody reads the standard output any more."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def tell(message: str, command: str | None = None) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glyphline.cli.exit_codes import ExitCode
+from glyphline.cli.group import tell
 from glyphline.cli.options import RepositoryOption, VersionOption
 from glyphline.cli.selection import find_bundle, open_repository
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rich.table import Table
 
     from glyphline.models.bundle import Bundle
 
@@ -22,7 +27,13 @@ Examples:
   glyphline models digits                         show the model card of one
   glyphline models --model-repository models/     list another folder
   glyphline models --json                         the same for programs
+
+\b
+Models that are damaged are named on standard error ("error" says why with --json); all others are listed all the same,
+and the exit code is 4.
 """
+
+_LONGEST_WHOLE_NAME = 32  # characters that leave room for the other columns on 80
 
 
 def models(
@@ -37,7 +48,10 @@ def models(
 ) -> None:
     """Lists models, or shows the card of one."""
     if name is None:
-        _print_list(_all_bundles(repository), as_json)
+        bundles, damaged = _all_bundles(repository)
+        _print_list(bundles, damaged, as_json)
+        if damaged:
+            raise typer.Exit(ExitCode.MODEL)
         return
     bundle = find_bundle(name, version, repository)
     if as_json:
@@ -46,9 +60,28 @@ def models(
         _print_card(bundle)
 
 
-def _all_bundles(root: Path | None) -> list[Bundle]:
+@dataclass(frozen=True, slots=True)
+class _Damaged:
+    """A bundle that cannot be loaded."""
+
+    name: str
+    version: int
+    path: Path
+    error: str
+
+
+def _all_bundles(root: Path | None) -> tuple[list[Bundle], list[_Damaged]]:
+    from glyphline.models.errors import BundleError
+
     repository = open_repository(root)
-    return [repository.load(name, version) for name in repository.names() for version in repository.versions(name)]
+    bundles, damaged = [], []
+    for name in repository.names():
+        for version in repository.versions(name):
+            try:
+                bundles.append(repository.load(name, version))
+            except (BundleError, OSError) as error:
+                damaged.append(_Damaged(name, version, repository.resolve(name, version), str(error)))
+    return bundles, damaged
 
 
 def _describe(bundle: Bundle) -> dict[str, Any]:
@@ -69,6 +102,7 @@ def _describe(bundle: Bundle) -> dict[str, Any]:
         "created": manifest.created,
         "git_commit": manifest.git_commit,
         "path": str(bundle.path),
+        "error": None,
     }
 
 
@@ -76,23 +110,36 @@ def _size(bundle: Bundle) -> int:
     return sum(bundle.file(name).stat().st_size for name in bundle.manifest.files)
 
 
-def _print_list(bundles: list[Bundle], as_json: bool) -> None:
+def _print_list(bundles: list[Bundle], damaged: list[_Damaged], as_json: bool) -> None:
+    """Prints the bundles to the standard output, and what is wrong with the others to the standard error stream."""
     if as_json:
-        for bundle in bundles:
-            print(json.dumps(_describe(bundle), ensure_ascii=False))
-        return
-    if not sys.stdout.isatty():
+        for values in (*map(_describe, bundles), *map(asdict, damaged)):
+            print(json.dumps(values, ensure_ascii=False, default=str))
+    elif sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(model_table([tuple(map(str, _columns(bundle))) for bundle in bundles]))
+    else:
         for bundle in bundles:
             print("\t".join(str(value) for value in _columns(bundle)))
-        return
-    from rich.console import Console
-    from rich.table import Table
+    for each in damaged:
+        tell(f"{each.name} {each.version} is damaged: {each.error}", "models")
+
+
+def model_table(rows: list[tuple[str, ...]]) -> Table:
+    """Builds the table of models; however narrow the terminal, names are whole."""
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table("Name", "Version", "Head", "Size", "Alphabet", "Licence", "Exact (data set, n)")
-    for bundle in bundles:
-        table.add_row(*(Text(str(value)) for value in _columns(bundle)))
-    Console().print(table)
+    whole = all(len(row[0]) <= _LONGEST_WHOLE_NAME for row in rows)  # longer ones are folded
+    table = Table(
+        Column("Name", no_wrap=whole, overflow="fold"),
+        *(Column(heading, no_wrap=True) for heading in ("Version", "Head", "Size")),
+        *(Column(heading, overflow="fold") for heading in ("Alphabet", "Licence", "Exact (data set, n)")),
+    )
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _columns(bundle: Bundle) -> tuple[str | int, ...]:

@@ -70,14 +70,21 @@ BeamWidthOption = Annotated[
     ),
 ]
 AlternativesOption = Annotated[
-    int, typer.Option("--alternatives", "-n", metavar="N", min=1, help="Give up to N readings an image, best first.")
+    int,
+    typer.Option(
+        "--alternatives",
+        "-n",
+        metavar="N",
+        min=1,
+        help="Give up to N readings an image, best first by the decoder's score; confidences may be in another order.",
+    ),
 ]
 AllowedOption = Annotated[
     str | None,
     typer.Option("--allowed", metavar="CHARS", help="Read only these characters, as in --allowed 0123456789."),
 ]
 TokensOption = Annotated[
-    bool, typer.Option("--tokens", help="Add every character with its confidence and its span in pixels.")
+    bool, typer.Option("--tokens", help="Add every character with its confidence and its span in pixels to the JSON.")
 ]
 MaxPixelsOption = Annotated[
     int | None, typer.Option("--max-pixels", metavar="N", min=1, help="Largest image.  [default: 25,000,000]")

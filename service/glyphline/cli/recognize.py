@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -51,6 +52,7 @@ all the same, and the exit code is 3.
 
 
 def recognize(
+    context: typer.Context,
     *,
     files: Annotated[
         list[str], typer.Argument(metavar="FILE", help="Pictures; - reads one from standard input.", show_default=False)
@@ -62,7 +64,7 @@ def recognize(
         str | None,
         typer.Option(metavar="HOST:PORT", help="Ask this server instead of reading here.", show_default=False),
     ] = None,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long the server may take.")] = 30.0,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="With --server: how long it may take.")] = 30.0,
     decoder: DecoderOption = None,
     beam_width: BeamWidthOption = None,
     alternatives: AlternativesOption = 1,
@@ -83,6 +85,11 @@ def recognize(
     """Reads pictures and prints their texts."""
     if files.count("-") > 1:
         raise CommandError("- can be given once only: standard input holds one picture")
+    if tokens and not as_json:
+        raise CommandError("--tokens needs --json: lines and tables have no room for characters; --show draws them")
+    if not 0 < timeout < math.inf:
+        raise CommandError(f"--timeout {timeout:g}: give the seconds that the server may take, more than 0")
+    _refuse_given(context, _ONLY_HERE if server is not None else _ONLY_ASKING)
     show = show or show_output is not None
     options = decoding_options(decoder, beam_width, alternatives, allowed, tokens or show)
     options.validate()
@@ -104,6 +111,23 @@ def recognize(
         failed = _print(answers, as_json=as_json, alternatives=alternatives > 1, tokens=tokens)
     if failed:
         raise typer.Exit(ExitCode.IMAGES)
+
+
+# Options that do nothing on the other way of reading, and why.
+_ONLY_HERE = {
+    "device": "--device is for reading here: a server runs on the device it was started with",
+    "allow_cpu_fallback": "--allow-cpu-fallback is for reading here: a server runs on the device it was started with",
+    "repository": "--model-repository is for reading here: a server has the models it was started with",
+}
+_ONLY_ASKING = {"timeout": "--timeout is for --server: reading here takes as long as it takes"}
+
+
+def _refuse_given(context: typer.Context, reasons: dict[str, str]) -> None:
+    """Refuses options that would silently do nothing; a variable of the environment is no request."""
+    for name, reason in reasons.items():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise CommandError(reason)
 
 
 def _print(answers: Iterable[Answer], *, as_json: bool, alternatives: bool, tokens: bool) -> int:

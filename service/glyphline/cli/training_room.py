@@ -24,4 +24,5 @@ def training_room() -> Iterator[None]:
             raise
         raise CommandError(
             f"this needs the package {error.name}, which is not installed: pip install 'glyphline[train]'"
+            " (from a clone: pip install -e '.[train]')"
         ) from error

@@ -12,7 +12,7 @@ from glyphline.service.jobs.rows import RowError
 
 
 def read_content(path: str, limits: ImageLimits) -> bytes | RowError:
-    """Reads a file, a link to one, or a pipe.
+    """Reads a regular file, or a link to one; a pipe would keep the job waiting for as long as nobody writes to it.
 
     Returns:
         Its bytes, or why there are none; a file whose size alone says that it is too large is not read.
@@ -22,13 +22,20 @@ def read_content(path: str, limits: ImageLimits) -> bytes | RowError:
             return RowError("unreadable_file", "is a folder")
         if os.path.islink(path) and not os.path.exists(path):
             return RowError("file_not_found", "is a link to nothing")
-        with open(path, "rb") as stream:
+        with open(path, "rb", opener=_open_at_once) as stream:
             status = os.fstat(stream.fileno())
-            if stat.S_ISREG(status.st_mode) and status.st_size > limits.max_bytes:
+            if not stat.S_ISREG(status.st_mode):
+                return RowError("unreadable_file", "is not a regular file")
+            if status.st_size > limits.max_bytes:
                 return _too_large(f"the file has {status.st_size:,} bytes", limits)
             return read_stream(stream, limits)
     except OSError as error:
         return RowError.of(error)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opens a file; a pipe without a writer does not keep it waiting."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # Windows has neither the flag nor such pipes
 
 
 def read_stream(stream: BinaryIO, limits: ImageLimits) -> bytes | RowError:
