@@ -3,6 +3,7 @@
 import io
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 ROOT = Path(__file__).parents[1]
+TRAINING_PACKAGES = ("torch", "matplotlib", "onnx")
 
 # How long an example takes depends on the machine's load, so no test fails for it.
 hypothesis.settings.register_profile("glyphline", deadline=None, print_blob=True)
@@ -27,6 +29,12 @@ def pytest_configure() -> None:
     stray = sorted(ROOT.glob("*/glyphline/__init__.py"))
     if stray:
         raise pytest.UsageError(f"remove {stray[0]}: glyphline spans four folders, and this file hides the other three")
+
+
+def pytest_report_header() -> list[str]:
+    """Says what is left out for want of packages."""
+    missing = [name for name in TRAINING_PACKAGES if find_spec(name) is None]
+    return [f"tests of training are left out: they need {', '.join(missing)} (the extra `train`)"] if missing else []
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 import json
 import subprocess
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ path = "strips"
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs the extra `train`")
 def test_train_export_evaluate_recognize(
     glyphline: Command, strips_folder: Path, strips: list[tuple[Path, str]], tmp_path: Path
 ) -> None:

@@ -1,15 +1,18 @@
-"""What the tests of the training room share: a small data root, made by themselves, and a configuration for it."""
+"""What the tests of the training room share: a small data root, made by themselves, and a configuration for it.
+
+Without the packages of the extra `train` none of these tests is collected.
+"""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-FONTS = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+collect_ignore_glob = ["*"] if any(find_spec(name) is None for name in ("torch", "matplotlib", "onnx")) else []
 
 CONFIG = """
 name = "small"
@@ -79,9 +82,16 @@ path = "characters"
 """
 
 
+def find_font() -> Path:
+    """Returns the font that comes with matplotlib."""
+    import matplotlib
+
+    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
+
+
 def draw_text(text: str, size: int = 20) -> Image.Image:
     """Draws dark text on white."""
-    font = ImageFont.truetype(str(FONTS / "DejaVuSans.ttf"), size)
+    font = ImageFont.truetype(str(find_font()), size)
     image = Image.new("L", (max(8, int(font.getlength(text)) + 12), size + 12), 255)
     ImageDraw.Draw(image).text((6, 2), text, fill=0, font=font)
     return image
@@ -106,7 +116,7 @@ def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             draw_text(text).save(root / folder / name)
         (root / folder / "labels.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in names))
     (root / "fonts").mkdir()
-    (root / "fonts" / "DejaVuSans.ttf").write_bytes((FONTS / "DejaVuSans.ttf").read_bytes())
+    (root / "fonts" / "DejaVuSans.ttf").write_bytes(find_font().read_bytes())
     return root
 
 
