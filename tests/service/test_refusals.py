@@ -18,10 +18,10 @@ from glyphline.models.decoding.options import DecodingOptions
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
 from glyphline.service.client import (
+    AsyncClient,
     Client,
     InvalidRequestError,
     NotFoundError,
-    OverloadedError,
     RecognitionError,
     Result,
 )
@@ -109,12 +109,29 @@ def test_messages_above_the_limit(server_target: str, stub: rpc.RecognitionServi
     with pytest.raises(grpc.RpcError) as failure:
         stub.Recognize(request, timeout=60)
     error = from_call(failure.value)
-    assert isinstance(error, OverloadedError)
-    assert "67108864" in str(error)  # the limit
+    assert isinstance(error, InvalidRequestError)
+    assert "at most 67108864 bytes" in str(error)
     assert not error.retryable
     with Client(server_target) as small:  # which knows better than to send it
         (outcome,) = small.recognize_many([bytes(65 * 2**20)])
-        assert isinstance(outcome, InvalidRequestError)
+        ((_, streamed),) = small.stream([("a", bytes(65 * 2**20))])
+        with pytest.raises(InvalidRequestError) as refused:
+            small.recognize(bytes(65 * 2**20))
+    for each in (outcome, streamed, refused.value):
+        assert isinstance(each, InvalidRequestError)
+        assert "too large: a message has at most 67108864 bytes" in str(each)
+
+
+def test_a_batch_beyond_what_the_server_takes_at_once_is_sent_in_parts(client: Client, images: list[bytes]) -> None:
+    outcomes = client.recognize_many([images[0]] * 600, batch_size=1000)
+    assert len(outcomes) == 600
+    assert all(isinstance(outcome, Result) for outcome in outcomes)
+
+
+async def test_a_batch_of_more_bytes_than_the_server_takes_is_sent_in_parts(server_target: str) -> None:
+    async with AsyncClient(server_target, max_message_bytes=128 * 2**20, timeout=60) as client:
+        outcomes = await client.recognize_many([bytes(15 * 2**20)] * 6)
+    assert [getattr(outcome, "reason", "") for outcome in outcomes] == ["IMAGE_UNDECODABLE"] * 6
 
 
 @pytest.mark.parametrize(("model", "version"), [("nothing", None), ("", 99), ("digits", 2), ("digits-attention", 0)])
@@ -200,6 +217,44 @@ def test_an_items_own_configuration_fails_alone(stub: rpc.RecognitionServiceStub
     assert isinstance(response.results[1].error, Status)
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/glyphline.recognition.v1.RecognitionService/Recognize",
+        "/glyphline.recognition.v1.RecognitionService/BatchRecognize",
+        "/glyphline.recognition.v1.ModelService/GetModel",
+        "/glyphline.recognition.v1.FeedbackService/SubmitReference",
+        "/grpc.health.v1.Health/Check",
+    ],
+)
+def test_bytes_that_are_no_message(server_target: str, path: str) -> None:
+    with grpc.insecure_channel(server_target) as channel:
+        error = refuse(channel.unary_unary(path), b"\xff\xff\xff")
+    assert (error.code, error.reason) == (Code.INVALID_ARGUMENT, "REQUEST_INVALID")
+    assert path.rpartition("/")[2] in str(error)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/glyphline.recognition.v1.RecognitionService/StreamingRecognize",
+        "/grpc.health.v1.Health/Watch",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    ],
+)
+def test_bytes_that_are_no_message_of_a_stream(server_target: str, path: str) -> None:
+    with grpc.insecure_channel(server_target) as channel, pytest.raises(grpc.RpcError) as failure:
+        list(channel.stream_stream(path)(iter([b"\xff\xff\xff"]), timeout=60))  # type: ignore[arg-type]
+    assert from_call(failure.value).code is Code.INVALID_ARGUMENT
+
+
+def test_the_bounds_of_the_beam_are_told_alike(stub: rpc.RecognitionServiceStub, images: list[bytes]) -> None:
+    for width in (-2, 101):
+        config = api.RecognitionConfig(beam_search=api.BeamSearchDecoder(beam_width=width))
+        error = refuse(stub.Recognize, api.RecognizeRequest(image=api.Image(content=images[0]), config=config))
+        assert error.message == f"beam_width: must be from 1 to 100, not {width}"
+
+
 def test_too_many_items(stub: rpc.RecognitionServiceStub) -> None:
     error = refuse(stub.BatchRecognize, api.BatchRecognizeRequest(items=[api.BatchItem()] * 257))
     assert (error.code, error.field_violations[0].field) == (Code.INVALID_ARGUMENT, "items")
@@ -248,7 +303,7 @@ def test_the_model_fills_in_what_a_beam_leaves_open(stub: rpc.RecognitionService
 
 
 def test_the_client_refuses_bad_options_by_itself(client: Client, images: list[bytes]) -> None:
-    with pytest.raises(InvalidRequestError, match="at most 100"):
+    with pytest.raises(InvalidRequestError, match="from 1 to 100"):
         client.recognize(images[0], options=DecodingOptions("beam", beam_width=101))
 
 

@@ -32,7 +32,8 @@ Then, from another terminal:
 \b
 Every option can be given as an environment variable too: GLYPHLINE_PORT, GLYPHLINE_MAX_BATCH, and so on. What stands on
 the command line counts more. SIGTERM and Ctrl-C drain: health turns NOT_SERVING, new calls are still taken for
---drain-seconds, those in progress get --grace-seconds, and the exit code is 0. A second signal stops at once.
+--drain-seconds, those in progress get --grace-seconds, and the exit code is 0. A second signal stops at once, unless it
+comes within a second of the first and so is part of it.
 """
 
 

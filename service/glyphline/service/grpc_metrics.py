@@ -42,9 +42,13 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):
 
     Args:
         registry: Where the metrics are registered.
+
+    Attributes:
+        in_progress: Calls that have begun and not ended.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self.in_progress = 0
         self._wrapped: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}  # by path; only of methods that there are
         self._started = Counter("grpc_server_started_total", "Calls that began.", _LABELS, registry=registry)
         self._handled = Counter(
@@ -125,6 +129,7 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):
     @asynccontextmanager
     async def _measured(self, method: _Method, context: Any) -> AsyncIterator[None]:
         self._started.labels(*method.labels).inc()
+        self.in_progress += 1
         began = time.perf_counter()
         code = grpc.StatusCode.OK
         try:
@@ -139,6 +144,7 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):
             code = _status(context) or grpc.StatusCode.UNKNOWN
             raise
         finally:
+            self.in_progress -= 1
             self._handled.labels(*method.labels, code.name).inc()
             self._seconds.labels(*method.labels).observe(time.perf_counter() - began)
 

@@ -21,10 +21,12 @@ from glyphline.models.errors import GlyphlineError
 from glyphline.models.recognizer import MAX_COLUMNS
 from glyphline.models.session import available_threads
 from glyphline.recognition.v1 import recognition_pb2, recognition_pb2_grpc
+from glyphline.service.addresses import bracketed, check_address, explain
 from glyphline.service.admission import Admission
 from glyphline.service.batcher import Batcher, Done, Item
 from glyphline.service.batching import BatchLimits, BatchQueue
 from glyphline.service.catalogue import load_catalogue
+from glyphline.service.closing import ClosingInterceptor
 from glyphline.service.errors import StartError
 from glyphline.service.feedback_service import FeedbackServicer
 from glyphline.service.grpc_metrics import MetricsInterceptor
@@ -33,6 +35,7 @@ from glyphline.service.logs import configure_logging
 from glyphline.service.messages import WorkerConfig
 from glyphline.service.metrics import Metrics
 from glyphline.service.model_service import ModelServicer
+from glyphline.service.parsing import ParsingInterceptor
 from glyphline.service.pipeline import Pipeline
 from glyphline.service.references import RecentReadings
 from glyphline.service.servicer import RecognitionServicer
@@ -45,6 +48,7 @@ logger = logging.getLogger(__name__)
 
 SERVICES = tuple(service.full_name for service in recognition_pb2.DESCRIPTOR.services_by_name.values())
 EXIT_FAILED = 1
+_SAME_SIGNAL_SECONDS = 1.0
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -101,6 +105,8 @@ class Server:
             metrics=self.metrics,
         )
         self._pipeline = Pipeline(admission, batcher, RecentReadings(settings.remembered_readings), self.metrics)
+        self._calls = MetricsInterceptor(self.metrics.registry)
+        self._closing = ClosingInterceptor(self.metrics)
         self._server = self._make_server()
         self._metrics_server: tuple[WSGIServer, Thread] | None = None
         self.port = 0
@@ -113,10 +119,11 @@ class Server:
             StartError: If a port is taken, or a worker cannot load the models.
         """
         settings = self._settings
+        check_address(settings.host, settings.port)
         try:
-            self.port = self._server.add_insecure_port(f"{_bracketed(settings.host)}:{settings.port}")
+            self.port = self._server.add_insecure_port(f"{bracketed(settings.host)}:{settings.port}")
         except RuntimeError as error:
-            raise StartError(f"cannot listen on {settings.host}:{settings.port}; is the port taken?") from error
+            raise StartError(f"cannot listen on {settings.host}:{settings.port}: {error}") from error
         if settings.metrics_port >= 0:
             self._serve_metrics()
         await self._server.start()
@@ -140,7 +147,7 @@ class Server:
             logger.info("draining", extra={"seconds": drain_seconds})
             await asyncio.sleep(drain_seconds)
         self._health.close()
-        await self._server.stop(grace_seconds)
+        await self._closing.close(self._server.stop, lambda: self._calls.in_progress, grace_seconds=grace_seconds)
         await self.workers.stop()
         if self._metrics_server is not None:
             http_server, thread = self._metrics_server
@@ -167,7 +174,7 @@ class Server:
             )
         except OSError as error:
             raise StartError(
-                f"cannot serve metrics on {settings.host}:{settings.metrics_port}: {error.strerror}"
+                f"cannot serve metrics on {settings.host}:{settings.metrics_port}: {explain(error)}"
             ) from error
         self._metrics_server = http_server, thread
         self.metrics_port = http_server.server_port
@@ -175,7 +182,10 @@ class Server:
     def _make_server(self) -> grpc.aio.Server:
         """Makes the gRPC server with all its services."""
         settings = self._settings
-        server = grpc.aio.server(interceptors=[MetricsInterceptor(self.metrics.registry)], options=_options(settings))
+        server = grpc.aio.server(
+            interceptors=[self._closing, self._calls, ParsingInterceptor()],
+            options=_options(settings),
+        )
         recognition_pb2_grpc.add_RecognitionServiceServicer_to_server(
             RecognitionServicer(
                 self._pipeline,
@@ -217,6 +227,9 @@ def run(settings: ServerSettings, on_ready: Callable[[Server], None] | None = No
 def serve(settings: ServerSettings, on_ready: Callable[[Server], None] | None = None) -> None:
     """Serves until SIGTERM or SIGINT, then drains; a second signal ends the process at once.
 
+    Signals within a second of the first count as the first: one order to stop often comes twice, as when a terminal or
+    `timeout` sends it to a group of processes and a parent passes it on.
+
     Workers are started as new processes that import the program's main module: a script that calls this must do so
     under `if __name__ == "__main__":`.
 
@@ -237,16 +250,21 @@ def serve(settings: ServerSettings, on_ready: Callable[[Server], None] | None = 
 async def _serve(settings: ServerSettings, on_ready: Callable[[Server], None] | None) -> None:
     stop = asyncio.Event()
     server = Server(settings)
+    loop = asyncio.get_running_loop()
+    stopped_at = 0.0
 
     def on_signal(number: signal.Signals) -> None:
+        nonlocal stopped_at
         if stop.is_set():
+            if loop.time() - stopped_at < _SAME_SIGNAL_SECONDS:
+                return
             logger.warning("second signal: ending at once", extra={"signal": number.name})
             server.kill()
             os._exit(128 + number)
         logger.info("stopping", extra={"signal": number.name})
+        stopped_at = loop.time()
         stop.set()
 
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)
     stopping = asyncio.create_task(stop.wait())
@@ -287,11 +305,6 @@ def _options(settings: ServerSettings) -> list[tuple[str, int]]:
             ("grpc.max_connection_age_grace_ms", _milliseconds(settings.max_connection_age_grace_seconds)),
         ]
     return options
-
-
-def _bracketed(host: str) -> str:
-    """Writes an IPv6 address the way that leaves room for a port."""
-    return f"[{host}]" if ":" in host else host
 
 
 def _milliseconds(seconds: float) -> int:

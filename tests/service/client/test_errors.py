@@ -17,7 +17,7 @@ from glyphline.service.client import (
     RecognitionError,
     UnavailableError,
 )
-from glyphline.service.client.errors import from_status
+from glyphline.service.client.errors import from_call, from_status
 from glyphline.service.status import status_of
 
 
@@ -56,3 +56,50 @@ def test_only_what_may_pass_is_retryable() -> None:
 def test_errors_survive_pickling() -> None:
     error = pickle.loads(pickle.dumps(RecognitionError(grpc.StatusCode.INTERNAL, "bug", reason="INTERNAL")))
     assert (error.code, error.reason, str(error)) == (grpc.StatusCode.INTERNAL, "INTERNAL", "bug (INTERNAL)")
+
+
+def call_error(code: grpc.StatusCode, details: str) -> grpc.aio.AioRpcError:
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details=details)
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "said"),
+    [
+        (
+            grpc.StatusCode.UNAVAILABLE,
+            "connections to all backends failing; last error: UNAVAILABLE: ipv4:127.0.0.1:1: Failed to connect to "
+            "remote host: connect: Connection refused (111)",
+            "the server at host:1 cannot be reached",
+        ),
+        (
+            grpc.StatusCode.UNAVAILABLE,
+            "errors resolving nonsense: [field:hostname error:UNKNOWN: could not contact DNS servers]",
+            "the server at host:1 cannot be found: its name is not known",
+        ),
+        (grpc.StatusCode.UNAVAILABLE, "Stream removed", "the server at host:1 broke the connection off"),
+        (grpc.StatusCode.CANCELLED, "CANCELLED", "the server at host:1 ended the call"),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded", "the server at host:1 gave no answer in time"),
+        (
+            grpc.StatusCode.UNKNOWN,
+            "Unexpected <class 'X'>: y",
+            "the server at host:1 failed and did not say why",
+        ),
+    ],
+)
+def test_what_grpc_failed_at_is_told_in_words_of_our_own(code: grpc.StatusCode, details: str, said: str) -> None:
+    error = from_call(call_error(code, details), "host:1")
+    assert str(error) == f"{said} ({code.name})"
+    assert error.debug == details
+
+
+def test_a_closed_client_is_not_tried_again() -> None:
+    assert not from_call(call_error(grpc.StatusCode.CANCELLED, "Channel closed!")).retryable
+    assert from_call(call_error(grpc.StatusCode.CANCELLED, "CANCELLED")).retryable
+
+
+def test_a_message_that_is_too_large_is_the_callers_fault() -> None:
+    details = "CLIENT: Sent message larger than max (83886147 vs. 67108864)"
+    error = from_call(call_error(grpc.StatusCode.RESOURCE_EXHAUSTED, details))
+    assert isinstance(error, InvalidRequestError)
+    assert "at most 67108864 bytes" in error.message
+    assert not error.retryable

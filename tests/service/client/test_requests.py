@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.errors import OptionsError
 from glyphline.recognition.v1 import recognition_pb2 as api
-from glyphline.service.client.errors import InvalidRequestError
+from glyphline.service.client.errors import InputError, InvalidRequestError
 from glyphline.service.client.requests import batches, make_config, make_item, make_items
 from glyphline.service.conversion import read_config
 
@@ -68,8 +70,31 @@ def test_bad_options_are_refused_before_anything_is_sent() -> None:
         make_config("", None, DecodingOptions(length_penalty=0.5), "normal")
 
 
+def test_a_priority_that_is_none_is_refused() -> None:
+    with pytest.raises(OptionsError, match="priority: must be low, normal, high, not 'urgent'"):
+        make_config("", None, None, "urgent")  # type: ignore[arg-type]
+
+
+def test_an_input_that_is_no_image_keeps_its_place(tmp_path: Path) -> None:
+    inputs = [b"a", tmp_path / "missing.png", b"b", "strip.png", b"c"]
+    first, missing, second, text, third = batches(
+        make_items(inputs, None),  # type: ignore[arg-type]
+        max_images=10,
+        max_bytes=4096,
+    )
+    assert isinstance(missing, InputError)
+    assert str(missing).startswith(f"{tmp_path / 'missing.png'}: No such file or directory")
+    assert isinstance(missing.__cause__, FileNotFoundError)
+    assert isinstance(text, InputError)
+    assert "not str" in str(text)
+    sent = [item.image.content for batch in (first, second, third) for item in batch]  # type: ignore[union-attr]
+    assert sent == [b"a", b"b", b"c"]
+
+
 def test_an_empty_reference_is_a_reference() -> None:
     known, unknown = make_items([b"a", b"b"], ["", None])
+    assert isinstance(known, api.BatchItem)
+    assert isinstance(unknown, api.BatchItem)
     assert known.HasField("reference_text")
     assert not unknown.HasField("reference_text")
 

@@ -2,8 +2,10 @@
 
 from glyphline.service.client.aio import AsyncClient
 from glyphline.service.client.errors import (
+    ClientClosedError,
     DeadlineExceededError,
     FieldViolation,
+    InputError,
     InvalidRequestError,
     NotFoundError,
     OverloadedError,
@@ -19,10 +21,12 @@ from glyphline.service.client.sync import Client
 __all__ = [
     "AsyncClient",
     "Client",
+    "ClientClosedError",
     "DeadlineExceededError",
     "Evaluation",
     "FieldViolation",
     "ImageInput",
+    "InputError",
     "InvalidRequestError",
     "Metadata",
     "ModelInfo",

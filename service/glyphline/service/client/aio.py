@@ -14,18 +14,28 @@ from grpc_health.v1 import health_pb2
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
-from glyphline.service.client.errors import RecognitionError, UnavailableError, from_call
-from glyphline.service.client.images import ImageInput, encode_image
+from glyphline.service.client.errors import (
+    ClientClosedError,
+    InvalidRequestError,
+    RecognitionError,
+    UnavailableError,
+    from_call,
+)
+from glyphline.service.client.images import ImageInput, load_image
 from glyphline.service.client.requests import (
     HEALTH_CHECK,
     MAX_MESSAGE_BYTES,
     Priority,
     batches,
     channel_options,
+    check_count,
+    check_size,
+    check_timeout,
     make_config,
-    make_item,
     make_items,
     make_request,
+    sized_item,
+    too_many,
 )
 from glyphline.service.client.results import (
     Evaluation,
@@ -47,6 +57,7 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 
 _READY_POLL_SECONDS = 0.05
+_STREAM_OUTCOMES = 64
 
 
 class _Method(Protocol[Request_contra, Response_co]):
@@ -85,7 +96,9 @@ class AsyncClient:
             self._channel = grpc.aio.insecure_channel(target, options)
         else:
             self._channel = grpc.aio.secure_channel(target, credentials, options)
-        self._timeout = timeout
+        self._target = target
+        self._closed = False
+        self._timeout = check_timeout(timeout)
         self._retry = retry
         self._max_message_bytes = max_message_bytes
         # The class of the stubs is the same for both kinds of channel; only the types tell them apart.
@@ -103,6 +116,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Closes the connection; calls in progress fail."""
+        self._closed = True
         await self._channel.close()
 
     async def wait_until_ready(self, timeout: float = 30.0) -> None:
@@ -111,6 +125,7 @@ class AsyncClient:
         Raises:
             UnavailableError: If it cannot be used in that time.
         """
+        self._begin(timeout)
         check = self._channel.unary_unary(
             HEALTH_CHECK,
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
@@ -127,7 +142,9 @@ class AsyncClient:
                 if answer.status == health_pb2.HealthCheckResponse.SERVING:
                     return
             await asyncio.sleep(min(_READY_POLL_SECONDS, max(0.0, deadline - loop.time())))
-        raise UnavailableError(grpc.StatusCode.UNAVAILABLE, f"the server is not ready after {timeout:g} s")
+        raise UnavailableError(
+            grpc.StatusCode.UNAVAILABLE, f"the server at {self._target} is not ready after {timeout:g} s"
+        )
 
     async def recognize(
         self,
@@ -155,11 +172,15 @@ class AsyncClient:
 
         Raises:
             RecognitionError: If it cannot be read.
+            OptionsError: If what is asked could not be honoured.
+            ClientClosedError: If the client was closed.
         """
+        seconds = self._begin(timeout)
         config = make_config(model, version, options, priority)
-        content = await asyncio.to_thread(encode_image, image)
+        content = await asyncio.to_thread(load_image, image)
         request = make_request(content, config, reference, request_id)
-        return read_result(await self._call(self._recognition.Recognize, request, timeout))
+        check_size(content, request, self._max_message_bytes)
+        return read_result(await self._call(self._recognition.Recognize, request, seconds))
 
     async def recognize_many(
         self,
@@ -184,12 +205,19 @@ class AsyncClient:
             priority: Which waiting requests go first.
             references: The true text of each image, None where it is not known.
             timeout: Seconds for each call; None for the client's own.
-            batch_size: Most images of a call.
+            batch_size: Most images of a call. A server that takes fewer gets several calls instead.
             parallel: Most calls at a time.
 
         Returns:
-            One result or error per image, in order. Nothing of the server is raised.
+            One result or error per image, in order. Nothing of the server is raised, nor that an input is no image.
+
+        Raises:
+            OptionsError: If what is asked could be honoured for no image.
+            ClientClosedError: If the client was closed.
         """
+        seconds = self._begin(timeout)
+        check_count("batch_size", batch_size)
+        check_count("parallel", parallel)
         config = make_config(model, version, options, priority)
         outcomes: list[Outcome] = []
         waiting: deque[asyncio.Task[list[Outcome]]] = deque()
@@ -199,7 +227,7 @@ class AsyncClient:
                 if len(waiting) >= parallel:
                     outcomes += await waiting[0]
                     waiting.popleft()
-                waiting.append(asyncio.create_task(self._read_batch(batch, config, timeout)))
+                waiting.append(asyncio.create_task(self._read_batch(batch, config, seconds)))
             for task in waiting:
                 outcomes += await task
         finally:
@@ -233,31 +261,52 @@ class AsyncClient:
         Raises:
             RecognitionError: If the stream as a whole fails. It is not tried again.
         """
+        self._begin(timeout)
         config = make_config(model, version, options, priority)
         failure: list[Exception] = []
+
+        outcomes: asyncio.Queue[tuple[str, Outcome] | BaseException | None] = asyncio.Queue()
+        places = asyncio.Semaphore(_STREAM_OUTCOMES)  # outcomes that nobody takes hold the server back
 
         async def requests() -> AsyncIterator[api.StreamingRecognizeRequest]:
             yield api.StreamingRecognizeRequest(config=config)
             try:
                 async for item_id, image in _each(items):
-                    content = await asyncio.to_thread(encode_image, image)
-                    yield api.StreamingRecognizeRequest(item=make_item(content, item_id=item_id))
+                    try:
+                        content = await asyncio.to_thread(load_image, image)
+                        item = sized_item(content, item_id, self._max_message_bytes)
+                    except InvalidRequestError as error:
+                        await places.acquire()
+                        outcomes.put_nowait((item_id, error))
+                    else:
+                        yield api.StreamingRecognizeRequest(item=item)
             except Exception as error:
                 failure.append(error)  # gRPC would tell the caller no more than that the call was cancelled
                 call.cancel()
 
+        async def receive() -> None:
+            try:
+                async for response in call:
+                    await places.acquire()
+                    outcomes.put_nowait((response.result.id, read_outcome(response.result)))
+                outcomes.put_nowait(None)
+            except (grpc.RpcError, asyncio.CancelledError) as error:
+                outcomes.put_nowait(failure[0] if failure else error)
+
         call = self._recognition.StreamingRecognize(requests(), timeout=timeout)
+        receiver = asyncio.create_task(receive())
         try:
-            async for response in call:
-                yield response.result.id, read_outcome(response.result)
-        except grpc.RpcError as error:
-            raise from_call(error) from None
-        except asyncio.CancelledError:
-            if failure:
-                raise failure[0] from None
-            raise
+            while (outcome := await outcomes.get()) is not None:
+                if isinstance(outcome, grpc.RpcError):
+                    raise from_call(outcome, self._target) from outcome
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                places.release()
+                yield outcome
         finally:
             call.cancel()
+            receiver.cancel()
+            await asyncio.wait({receiver})
 
     async def list_models(self, *, timeout: float | None = None) -> list[ModelInfo]:
         """Lists the models of the server, by name and then version.
@@ -299,35 +348,56 @@ class AsyncClient:
         response = await self._call(self._feedback.SubmitReference, request, timeout)
         return read_evaluation(response.evaluation)
 
+    def _begin(self, timeout: float | None) -> float:
+        """Returns the seconds that a call may take.
+
+        Raises:
+            ClientClosedError: If no call can be made any more.
+            OptionsError: If the time is none.
+        """
+        if self._closed:
+            raise ClientClosedError
+        return self._timeout if timeout is None else check_timeout(timeout)
+
     async def _call(self, method: _Method[Request, Response], request: Request, timeout: float | None) -> Response:
         """Makes a unary call, again and again as far as the policy goes."""
+        deadline = asyncio.get_running_loop().time() + self._begin(timeout)
+        return await self._attempt(method, request, deadline)
+
+    async def _attempt(self, method: _Method[Request, Response], request: Request, deadline: float) -> Response:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + (self._timeout if timeout is None else timeout)
         attempt = 1
-        while True:
+        while not self._closed:
             try:
                 return await method(request, timeout=max(0.0, deadline - loop.time()))
             except grpc.RpcError as failure:
-                error = from_call(failure)
-            pause = self._retry.pause(error, attempt, deadline - loop.time())
-            if pause is None:
-                raise error
+                error = from_call(failure, self._target)
+                pause = self._retry.pause(error, attempt, deadline - loop.time())
+                if pause is None:
+                    raise error from failure
             await asyncio.sleep(pause)
             attempt += 1
+        raise ClientClosedError
 
     async def _read_batch(
-        self, batch: list[api.BatchItem] | RecognitionError, config: api.RecognitionConfig, timeout: float | None
+        self, batch: list[api.BatchItem] | RecognitionError, config: api.RecognitionConfig, timeout: float
     ) -> list[Outcome]:
         """Reads the images of one call, and again those that may succeed later."""
         if isinstance(batch, RecognitionError):
             return [batch]
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + (self._timeout if timeout is None else timeout)
+        deadline = loop.time() + timeout
         outcomes: list[Outcome] = []
 
         async def read(items: Sequence[api.BatchItem]) -> list[Outcome]:
             request = api.BatchRecognizeRequest(items=items, config=config)
-            response = await self._call(self._recognition.BatchRecognize, request, deadline - loop.time())
+            try:
+                response = await self._attempt(self._recognition.BatchRecognize, request, deadline)
+            except InvalidRequestError as error:
+                if not too_many(error, items):
+                    raise
+                half = len(items) // 2
+                return await read(items[:half]) + await read(items[half:])
             return [read_outcome(result) for result in response.results]
 
         try:

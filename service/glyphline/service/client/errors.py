@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,8 +14,10 @@ from google.rpc.status_pb2 import Status
 from glyphline.models.errors import GlyphlineError
 
 __all__ = [
+    "ClientClosedError",
     "DeadlineExceededError",
     "FieldViolation",
+    "InputError",
     "InvalidRequestError",
     "NotFoundError",
     "OverloadedError",
@@ -22,9 +25,19 @@ __all__ = [
     "UnavailableError",
     "from_call",
     "from_status",
+    "input_error",
 ]
 
 _CHANNEL_CLOSED = "Channel closed!"  # what gRPC says of calls whose client was closed
+_TOO_LARGE = re.compile(r"larger than max \((\d+) vs\. (\d+)\)")
+_UNRESOLVED = re.compile(r"resol(ve|ving|ution)|DNS|hostname", re.IGNORECASE)
+_UNREACHABLE = re.compile(r"connect(ing)? to|connections to|refused|timed out", re.IGNORECASE)
+_FAILURES = {
+    grpc.StatusCode.UNAVAILABLE: "broke the connection off",
+    grpc.StatusCode.CANCELLED: "ended the call",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "gave no answer in time",
+    grpc.StatusCode.UNIMPLEMENTED: "does not know the call; is it a Glyphline server?",
+}
 _DETAILS_KEY = "grpc-status-details-bin"
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -52,6 +65,7 @@ class RecognitionError(GlyphlineError):
         field_violations: The fields at fault.
         retry_after: Seconds to wait before another try; None if the server does not suggest one.
         request_id: Of the request, for the server's log; empty if unknown.
+        debug: What gRPC said of a failure that is not the server's, for a bug report; else empty.
     """
 
     def __init__(
@@ -63,6 +77,7 @@ class RecognitionError(GlyphlineError):
         field_violations: Sequence[FieldViolation] = (),
         retry_after: float | None = None,
         request_id: str = "",
+        debug: str = "",
     ) -> None:
         super().__init__(code, message)
         self.code = code
@@ -71,6 +86,7 @@ class RecognitionError(GlyphlineError):
         self.field_violations = tuple(field_violations)
         self.retry_after = retry_after
         self.request_id = request_id
+        self.debug = debug
 
     def __str__(self) -> str:
         return f"{self.message or 'no details'} ({self.code.name})"
@@ -82,7 +98,7 @@ class RecognitionError(GlyphlineError):
             case grpc.StatusCode.UNAVAILABLE:
                 return True
             case grpc.StatusCode.CANCELLED:  # not by the caller: gRPC cancels what arrives just as a server closes
-                return self.message != _CHANNEL_CLOSED
+                return self.debug != _CHANNEL_CLOSED
             case grpc.StatusCode.RESOURCE_EXHAUSTED:
                 return self.retry_after is not None
             case _:
@@ -91,6 +107,13 @@ class RecognitionError(GlyphlineError):
 
 class InvalidRequestError(RecognitionError):
     """The image or an option is at fault; `field_violations` says which. Another try is in vain."""
+
+
+class InputError(InvalidRequestError):
+    """An input is no image that can be sent, such as a file that cannot be read. The server was not asked.
+
+    What went wrong is its `__cause__`.
+    """
 
 
 class NotFoundError(RecognitionError):
@@ -102,11 +125,18 @@ class UnavailableError(RecognitionError):
 
 
 class OverloadedError(RecognitionError):
-    """More is asked of the server than it takes, or a message is too large."""
+    """More is asked of the server than it takes at the moment."""
 
 
 class DeadlineExceededError(RecognitionError):
     """The answer did not come in time."""
+
+
+class ClientClosedError(GlyphlineError):
+    """The client was closed before the call."""
+
+    def __init__(self) -> None:
+        super().__init__("the client is closed")
 
 
 _KINDS: dict[grpc.StatusCode, type[RecognitionError]] = {
@@ -139,8 +169,13 @@ def from_status(status: Status) -> RecognitionError:
     )
 
 
-def from_call(error: grpc.RpcError) -> RecognitionError:
-    """Converts the failure of a call, asyncio or not."""
+def from_call(error: grpc.RpcError, target: str = "") -> RecognitionError:
+    """Converts the failure of a call, asyncio or not. What gRPC itself failed at is told in words of our own.
+
+    Args:
+        error: The failure.
+        target: Address of the server.
+    """
     code, message, trailers = _describe(error)
     for key, value in trailers:
         if key == _DETAILS_KEY and isinstance(value, bytes):
@@ -150,7 +185,41 @@ def from_call(error: grpc.RpcError) -> RecognitionError:
                 continue
             if status.code == code.value[0]:
                 return from_status(status)
-    return _KINDS.get(code, RecognitionError)(code, message)
+    if too_large := _TOO_LARGE.search(message):
+        size, limit = too_large.groups()
+        return InvalidRequestError(
+            code,
+            f"a message of {size} bytes is too large: at most {limit} bytes are taken",
+            reason="MESSAGE_TOO_LARGE",
+            debug=message,
+        )
+    server = f"the server at {target}" if target else "the server"
+    return _KINDS.get(code, RecognitionError)(code, f"{server} {_failure(code, message)}", debug=message)
+
+
+def input_error(error: Exception, source: object = None) -> InputError:
+    """Says what is wrong with an input that could not be made an image file.
+
+    Args:
+        error: Why not.
+        source: The path of its file, if it has one.
+    """
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    message = reason if source is None else f"{source}: {reason}"
+    found = InputError(grpc.StatusCode.INVALID_ARGUMENT, message, reason="INPUT_UNREADABLE")
+    found.__cause__ = error
+    return found
+
+
+def _failure(code: grpc.StatusCode, message: str) -> str:
+    """Says in a few words at what gRPC failed, of which its own message tells the whole inner story."""
+    if code is grpc.StatusCode.UNAVAILABLE and _UNRESOLVED.search(message):
+        return "cannot be found: its name is not known"
+    if code is grpc.StatusCode.UNAVAILABLE and _UNREACHABLE.search(message):
+        return "cannot be reached"
+    if code is grpc.StatusCode.CANCELLED and message == _CHANNEL_CLOSED:
+        return "was not heard out: the client was closed"
+    return _FAILURES.get(code, "failed and did not say why")
 
 
 def _describe(error: grpc.RpcError) -> tuple[grpc.StatusCode, str, Sequence[tuple[str, str | bytes]]]:

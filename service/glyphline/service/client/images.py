@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-__all__ = ["ImageInput", "encode_image"]
+from glyphline.service.client.errors import input_error
+
+__all__ = ["ImageInput", "encode_image", "load_image"]
 
 ImageInput: TypeAlias = bytes | Path | Image.Image | NDArray[Any]
 
@@ -38,6 +40,19 @@ def encode_image(image: ImageInput) -> bytes:
     if isinstance(image, Image.Image):
         return _encode_picture(image)
     raise TypeError(f"an image is bytes, a Path, a Pillow image or an array, not {type(image).__name__}")
+
+
+def load_image(image: ImageInput) -> bytes:
+    """Does what `encode_image` does, with one kind of error for whatever an input is at fault for.
+
+    Raises:
+        InputError: If it is no image that can be sent; the message names the file.
+    """
+    try:
+        return encode_image(image)
+    except Exception as error:  # Pillow has many kinds
+        source = image if isinstance(image, Path) else getattr(image, "filename", None)
+        raise input_error(error, source or None) from error
 
 
 def _encode_array(array: NDArray[Any]) -> bytes:

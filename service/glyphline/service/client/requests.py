@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Literal, TypeAlias
 
 import grpc
+from google.protobuf.message import Message
 
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.errors import OptionsError
 from glyphline.recognition.v1 import recognition_pb2 as api
-from glyphline.service.client.errors import InvalidRequestError
-from glyphline.service.client.images import ImageInput, encode_image
+from glyphline.service.client.errors import InputError, InvalidRequestError
+from glyphline.service.client.images import ImageInput, load_image
 
 __all__ = [
     "MAX_MESSAGE_BYTES",
     "Priority",
     "batches",
     "channel_options",
+    "check_count",
+    "check_size",
+    "check_timeout",
     "make_config",
     "make_item",
     "make_items",
     "make_request",
+    "sized_item",
+    "too_large",
+    "too_many",
 ]
 
 Priority: TypeAlias = Literal["low", "normal", "high"]
@@ -29,7 +37,11 @@ Priority: TypeAlias = Literal["low", "normal", "high"]
 MAX_MESSAGE_BYTES = 64 * 2**20
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
-_PRIORITIES = {"low": api.PRIORITY_LOW, "normal": api.PRIORITY_NORMAL, "high": api.PRIORITY_HIGH}
+_PRIORITIES: dict[str, api.Priority] = {
+    "low": api.PRIORITY_LOW,
+    "normal": api.PRIORITY_NORMAL,
+    "high": api.PRIORITY_HIGH,
+}
 _ITEM_OVERHEAD_BYTES = 64  # tags, lengths and ids around the image and the reference
 
 
@@ -51,6 +63,8 @@ def make_config(
     Raises:
         OptionsError: If a value could be honoured by no model, or cannot be told to a server.
     """
+    if priority not in _PRIORITIES:
+        raise OptionsError("priority", f"must be {', '.join(_PRIORITIES)}, not {priority!r}")
     config = api.RecognitionConfig(
         model=model, model_version="" if version is None else str(version), priority=_PRIORITIES[priority]
     )
@@ -87,45 +101,110 @@ def make_item(content: bytes, reference: str | None = None, item_id: str = "") -
     return api.BatchItem(id=item_id, image=api.Image(content=content), reference_text=reference)
 
 
-def make_items(images: Iterable[ImageInput], references: Iterable[str | None] | None) -> Iterator[api.BatchItem]:
+def check_timeout(timeout: float) -> float:
+    """Returns a time that a call may take.
+
+    Raises:
+        OptionsError: If it is none.
+    """
+    if not timeout > 0:  # nor is NaN
+        raise OptionsError("timeout", f"must be more than 0 seconds, not {timeout:g}")
+    return timeout
+
+
+def check_count(field: str, value: int) -> None:
+    """Refuses a number of things that is none.
+
+    Raises:
+        OptionsError: If it is less than 1.
+    """
+    if value < 1:
+        raise OptionsError(field, f"must be at least 1, not {value}")
+
+
+def check_size(content: bytes, message: Message, max_bytes: int) -> None:
+    """Refuses an image that fits into no message.
+
+    Raises:
+        InvalidRequestError: If so; it names the limit.
+    """
+    if message.ByteSize() > max_bytes:
+        raise too_large(content, max_bytes)
+
+
+def too_large(content: bytes, max_bytes: int) -> InvalidRequestError:
+    """Says that an image fits into no message."""
+    return InvalidRequestError(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        f"an image of {len(content)} bytes is too large: a message has at most {max_bytes} bytes",
+        reason="IMAGE_TOO_LARGE",
+    )
+
+
+def sized_item(content: bytes, item_id: str, max_bytes: int) -> api.BatchItem:
+    """Builds an item of a stream.
+
+    Raises:
+        InvalidRequestError: If the image fits into no message; it names the limit.
+    """
+    item = make_item(content, item_id=item_id)
+    check_size(content, api.StreamingRecognizeRequest(item=item), max_bytes)
+    return item
+
+
+def too_many(error: InvalidRequestError, items: Sequence[api.BatchItem]) -> bool:
+    """Tells whether a call failed only because the server takes fewer items, or bytes, at once."""
+    of_items = any(violation.field == "items" for violation in error.field_violations)
+    return len(items) > 1 and (of_items or error.reason == "MESSAGE_TOO_LARGE")
+
+
+def make_items(
+    images: Iterable[ImageInput], references: Iterable[str | None] | None
+) -> Iterator[api.BatchItem | InputError]:
     """Builds the items of many images, with the true texts that are known.
+
+    Yields:
+        An item, or the error of an input that is no image.
 
     Raises:
         ValueError: If there are more images than texts, or fewer.
     """
-    if references is None:
-        yield from (make_item(encode_image(image)) for image in images)
-    else:
-        for image, reference in zip(images, references, strict=True):
-            yield make_item(encode_image(image), reference)
+    texts = repeat(None) if references is None else references
+    for image, reference in zip(images, texts, strict=references is not None):
+        try:
+            yield make_item(load_image(image), reference)
+        except InputError as error:
+            yield error
 
 
 def batches(
-    items: Iterable[api.BatchItem], *, max_images: int, max_bytes: int
+    items: Iterable[api.BatchItem | InputError], *, max_images: int, max_bytes: int
 ) -> Iterator[list[api.BatchItem] | InvalidRequestError]:
     """Gathers items into calls that neither hold too many images nor exceed the message limit.
 
     Args:
-        items: The items, in order.
+        items: The items, in order, and the errors of inputs that came to none.
         max_images: Most images of a call.
         max_bytes: Largest message.
 
     Yields:
-        The items of a call, or the error of one item that fits into no message.
+        The items of a call, or the error of one item that cannot be sent.
     """
     batch: list[api.BatchItem] = []
     size = room = max_bytes // 16  # for the configuration
     for item in items:
+        if isinstance(item, InputError):
+            if batch:
+                yield batch
+                batch, size = [], room
+            yield item
+            continue
         item_size = item.ByteSize() + _ITEM_OVERHEAD_BYTES
         if batch and (len(batch) == max_images or size + item_size > max_bytes):
             yield batch
             batch, size = [], room
         if room + item_size > max_bytes:
-            yield InvalidRequestError(
-                grpc.StatusCode.INVALID_ARGUMENT,
-                f"an image of {len(item.image.content)} bytes does not fit into a message of {max_bytes} bytes",
-                reason="IMAGE_TOO_LARGE",
-            )
+            yield too_large(item.image.content, max_bytes)
             continue
         batch.append(item)
         size += item_size

@@ -75,6 +75,16 @@ class Result:
         """How sure the model is of the text, from 0 to 1."""
         return self.reading.confidence
 
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The ways to read the image, best first; at least one."""
+        return self.reading.alternatives
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the text was cut at the maximum length."""
+        return self.reading.truncated
+
 
 Outcome = Result | RecognitionError
 

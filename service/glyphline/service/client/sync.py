@@ -6,6 +6,8 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Event, Semaphore, Thread
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
@@ -15,18 +17,28 @@ from grpc_health.v1 import health_pb2
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
-from glyphline.service.client.errors import RecognitionError, UnavailableError, from_call
-from glyphline.service.client.images import ImageInput, encode_image
+from glyphline.service.client.errors import (
+    ClientClosedError,
+    InvalidRequestError,
+    RecognitionError,
+    UnavailableError,
+    from_call,
+)
+from glyphline.service.client.images import ImageInput, load_image
 from glyphline.service.client.requests import (
     HEALTH_CHECK,
     MAX_MESSAGE_BYTES,
     Priority,
     batches,
     channel_options,
+    check_count,
+    check_size,
+    check_timeout,
     make_config,
-    make_item,
     make_items,
     make_request,
+    sized_item,
+    too_many,
 )
 from glyphline.service.client.results import (
     Evaluation,
@@ -48,6 +60,7 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 
 _READY_POLL_SECONDS = 0.05
+_STREAM_OUTCOMES = 64
 
 
 class _Method(Protocol[Request_contra, Response_co]):
@@ -86,7 +99,9 @@ class Client:
             self._channel = grpc.insecure_channel(target, options)
         else:
             self._channel = grpc.secure_channel(target, credentials, options)
-        self._timeout = timeout
+        self._target = target
+        self._closed = False
+        self._timeout = check_timeout(timeout)
         self._retry = retry
         self._max_message_bytes = max_message_bytes
         self._recognition = rpc.RecognitionServiceStub(self._channel)
@@ -103,6 +118,7 @@ class Client:
 
     def close(self) -> None:
         """Closes the connection; calls in progress fail."""
+        self._closed = True
         self._channel.close()
 
     def wait_until_ready(self, timeout: float = 30.0) -> None:
@@ -111,6 +127,7 @@ class Client:
         Raises:
             UnavailableError: If it cannot be used in that time.
         """
+        self._begin(timeout)
         check = self._channel.unary_unary(
             HEALTH_CHECK,
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
@@ -126,7 +143,9 @@ class Client:
                 if answer.status == health_pb2.HealthCheckResponse.SERVING:
                     return
             time.sleep(min(_READY_POLL_SECONDS, max(0.0, deadline - time.monotonic())))
-        raise UnavailableError(grpc.StatusCode.UNAVAILABLE, f"the server is not ready after {timeout:g} s")
+        raise UnavailableError(
+            grpc.StatusCode.UNAVAILABLE, f"the server at {self._target} is not ready after {timeout:g} s"
+        )
 
     def recognize(
         self,
@@ -154,10 +173,15 @@ class Client:
 
         Raises:
             RecognitionError: If it cannot be read.
+            OptionsError: If what is asked could not be honoured.
+            ClientClosedError: If the client was closed.
         """
+        seconds = self._begin(timeout)
         config = make_config(model, version, options, priority)
-        request = make_request(encode_image(image), config, reference, request_id)
-        return read_result(self._call(self._recognition.Recognize, request, timeout))
+        content = load_image(image)
+        request = make_request(content, config, reference, request_id)
+        check_size(content, request, self._max_message_bytes)
+        return read_result(self._call(self._recognition.Recognize, request, seconds))
 
     def recognize_many(
         self,
@@ -182,12 +206,19 @@ class Client:
             priority: Which waiting requests go first.
             references: The true text of each image, None where it is not known.
             timeout: Seconds for each call; None for the client's own.
-            batch_size: Most images of a call.
+            batch_size: Most images of a call. A server that takes fewer gets several calls instead.
             parallel: Most calls at a time.
 
         Returns:
-            One result or error per image, in order. Nothing of the server is raised.
+            One result or error per image, in order. Nothing of the server is raised, nor that an input is no image.
+
+        Raises:
+            OptionsError: If what is asked could be honoured for no image.
+            ClientClosedError: If the client was closed.
         """
+        seconds = self._begin(timeout)
+        check_count("batch_size", batch_size)
+        check_count("parallel", parallel)
         config = make_config(model, version, options, priority)
         outcomes: list[Outcome] = []
         waiting: deque[Future[list[Outcome]]] = deque()
@@ -196,7 +227,7 @@ class Client:
             for batch in batches(items, max_images=batch_size, max_bytes=self._max_message_bytes):
                 if len(waiting) >= 2 * parallel:
                     outcomes += waiting.popleft().result()
-                waiting.append(pool.submit(self._read_batch, batch, config, timeout))
+                waiting.append(pool.submit(self._read_batch, batch, config, seconds))
             for future in waiting:
                 outcomes += future.result()
         return outcomes
@@ -227,28 +258,56 @@ class Client:
         Raises:
             RecognitionError: If the stream as a whole fails. It is not tried again.
         """
+        self._begin(timeout)
         config = make_config(model, version, options, priority)
         failure: list[Exception] = []
+
+        outcomes: SimpleQueue[tuple[str, Outcome] | grpc.RpcError | None] = SimpleQueue()
+        ended = Event()
+        places = Semaphore(_STREAM_OUTCOMES)  # outcomes that nobody takes hold the server back
 
         def requests() -> Iterator[api.StreamingRecognizeRequest]:
             yield api.StreamingRecognizeRequest(config=config)
             try:
                 for item_id, image in items:
-                    yield api.StreamingRecognizeRequest(item=make_item(encode_image(image), item_id=item_id))
+                    try:
+                        item = sized_item(load_image(image), item_id, self._max_message_bytes)
+                    except InvalidRequestError as error:
+                        places.acquire()
+                        outcomes.put((item_id, error))
+                        if ended.is_set():
+                            return
+                    else:
+                        yield api.StreamingRecognizeRequest(item=item)
             except Exception as error:
                 failure.append(error)  # gRPC would tell the caller no more than that the call was cancelled
                 call.cancel()
 
+        def receive() -> None:
+            try:
+                for response in call:
+                    places.acquire()
+                    outcomes.put((response.result.id, read_outcome(response.result)))
+                outcomes.put(None)
+            except grpc.RpcError as error:
+                outcomes.put(error)
+
         call = self._recognition.StreamingRecognize(requests(), timeout=timeout)
+        receiver = Thread(target=receive, name="glyphline-stream", daemon=True)
+        receiver.start()
         try:
-            for response in call:
-                yield response.result.id, read_outcome(response.result)
-        except grpc.RpcError as error:
-            if failure:
-                raise failure[0] from None
-            raise from_call(error) from None
+            while (outcome := outcomes.get()) is not None:
+                if isinstance(outcome, grpc.RpcError):
+                    if failure:
+                        raise failure[0]
+                    raise from_call(outcome, self._target) from outcome
+                places.release()
+                yield outcome
         finally:
+            ended.set()
             call.cancel()
+            places.release(2)  # whoever waits for one sees that the call has ended
+            receiver.join()
 
     def list_models(self, *, timeout: float | None = None) -> list[ModelInfo]:
         """Lists the models of the server, by name and then version.
@@ -289,33 +348,54 @@ class Client:
         request = api.SubmitReferenceRequest(request_id=request_id, reference_text=reference)
         return read_evaluation(self._call(self._feedback.SubmitReference, request, timeout).evaluation)
 
+    def _begin(self, timeout: float | None) -> float:
+        """Returns the seconds that a call may take.
+
+        Raises:
+            ClientClosedError: If no call can be made any more.
+            OptionsError: If the time is none.
+        """
+        if self._closed:
+            raise ClientClosedError
+        return self._timeout if timeout is None else check_timeout(timeout)
+
     def _call(self, method: _Method[Request, Response], request: Request, timeout: float | None) -> Response:
         """Makes a unary call, again and again as far as the policy goes."""
-        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        deadline = time.monotonic() + self._begin(timeout)
+        return self._attempt(method, request, deadline)
+
+    def _attempt(self, method: _Method[Request, Response], request: Request, deadline: float) -> Response:
         attempt = 1
-        while True:
+        while not self._closed:
             try:
                 return method(request, timeout=max(0.0, deadline - time.monotonic()))
             except grpc.RpcError as failure:
-                error = from_call(failure)
-            pause = self._retry.pause(error, attempt, deadline - time.monotonic())
-            if pause is None:
-                raise error
+                error = from_call(failure, self._target)
+                pause = self._retry.pause(error, attempt, deadline - time.monotonic())
+                if pause is None:
+                    raise error from failure
             time.sleep(pause)
             attempt += 1
+        raise ClientClosedError
 
     def _read_batch(
-        self, batch: list[api.BatchItem] | RecognitionError, config: api.RecognitionConfig, timeout: float | None
+        self, batch: list[api.BatchItem] | RecognitionError, config: api.RecognitionConfig, timeout: float
     ) -> list[Outcome]:
         """Reads the images of one call, and again those that may succeed later."""
         if isinstance(batch, RecognitionError):
             return [batch]
-        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        deadline = time.monotonic() + timeout
         outcomes: list[Outcome] = []
 
         def read(items: Sequence[api.BatchItem]) -> list[Outcome]:
             request = api.BatchRecognizeRequest(items=items, config=config)
-            response = self._call(self._recognition.BatchRecognize, request, deadline - time.monotonic())
+            try:
+                response = self._attempt(self._recognition.BatchRecognize, request, deadline)
+            except InvalidRequestError as error:
+                if not too_many(error, items):
+                    raise
+                half = len(items) // 2
+                return read(items[:half]) + read(items[half:])
             return [read_outcome(result) for result in response.results]
 
         try:
