@@ -2,6 +2,7 @@
 
 VENV ?= .venv
 PYTHON ?= python3
+DATA ?= data
 BIN := $(VENV)/bin
 # One thread per process: tests and servers start several processes.
 export OMP_NUM_THREADS ?= 1
@@ -51,9 +52,9 @@ check: lint typecheck test ## All that a change must pass
 protos: install ## Generate the Python stubs beside their .proto files
 	$(BIN)/python scripts/generate_protos.py
 
-fonts: install ## Fetch the fonts that training strips are rendered with, into fonts/
-	$(BIN)/python scripts/fetch_fonts.py
+fonts: install ## Fetch the fonts that training strips are rendered with, into data/fonts/
+	$(BIN)/python scripts/fetch_fonts.py --output $(DATA)/fonts
 
-clean: ## Remove caches and build outputs; .venv, fonts/ and runs/ stay
+clean: ## Remove caches and build outputs; .venv, data/ and runs/ stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,10 +1,11 @@
-"""Fetch the fonts that strips are rendered with: `python scripts/fetch_fonts.py`, or `make fonts`.
+"""Fetch the fonts that strips are rendered with: `python scripts/fetch_fonts.py --output DATA/fonts`, or `make fonts`.
 
 The families are named in `fonts.toml` beside this file. They come from the npm registry (`npm pack`) and from Debian
-(`apt-get download`; nothing is installed), and land as TrueType or OpenType files in
+(`apt-get download`; nothing is installed), and land below the folder that training has its data
+in (`glyphline train --data-root DATA`, `data` unless told otherwise) as TrueType or OpenType files in
 
-    fonts/{handwriting,printed,typewriter,segment}/<file>
-    fonts/LICENCES.tsv      file, package, version, licence
+    DATA/fonts/{handwriting,printed,typewriter,segment}/<file>
+    DATA/fonts/LICENCES.tsv      file, package, version, licence
 
 A font whose licence is not on the list, or that lacks a character it needs, is left out with a line saying so.
 A missing tool (npm, apt-get, dpkg-deb) skips its half.
@@ -181,7 +182,7 @@ def fetch(output: Path) -> int:
 def main() -> int:
     """Parses the command line and fetches; exits with 1 if no font could be had."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path("fonts"), help="folder to write (default: fonts)")
+    parser.add_argument("--output", type=Path, default=Path("data/fonts"), help="folder to write (default: data/fonts)")
     output: Path = parser.parse_args().output
     kept = fetch(output)
     console.print(f"{kept} fonts in {output}" if kept else "[red]no font could be fetched[/]")

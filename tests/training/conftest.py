@@ -84,7 +84,7 @@ path = "characters"
 
 def find_font() -> Path:
     """Returns the font that comes with matplotlib."""
-    import matplotlib
+    import matplotlib  # noqa: PLC0415  (this file is read where there is none, too)
 
     return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,12 @@ def test_a_configuration_is_utf_8_with_or_without_a_byte_order_mark(tmp_path: Pa
         read_config(path)
     path.write_text((CONFIGS / "digits.toml").read_text(encoding="utf-8"), encoding="utf-8-sig")
     assert read_config(path).name == "digits"
+
+
+def test_the_configurations_of_the_documents_are_valid(repository_root: Path, tmp_path: Path) -> None:
+    text = (repository_root / "docs" / "training.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)
+    assert blocks
+    for block in blocks:
+        (tmp_path / "mine.toml").write_text(block, encoding="utf-8")
+        read_config(tmp_path / "mine.toml")

@@ -85,7 +85,11 @@ def test_a_run_becomes_a_bundle_that_reads(run: Path, head: str, data_root: Path
     assert bundle.manifest.version == 3
     assert bundle.manifest.training["strips_seen"]
     assert float(str(bundle.manifest.training["parity"])) < 1e-4
-    assert "How to make it again" in (path / "model_card.md").read_text()
+    card = (path / "model_card.md").read_text()
+    assert "How to make it again" in card
+    assert "Use and limits" in card
+    assert f"with {'an attention' if head == 'attention' else 'a CTC'} head." in card
+    assert "fetch_fonts.py --output DATA/fonts" in card
     recognizer = Recognizer.load(bundle)
     strip = (data_root / "strips" / "strip345.png").read_bytes()
     for decoder in ("greedy", "beam"):

@@ -6,6 +6,23 @@ from pydantic import JsonValue
 
 from glyphline.models.bundle import Manifest
 
+_HEADS = {"ctc": "a CTC", "attention": "an attention"}
+
+
+def _use(manifest: Manifest) -> list[str]:
+    """What the recogniser is for, and where it ends."""
+    return [
+        "## Use and limits",
+        "",
+        f"Made to read pictures of a single line cropped from a page, a form or a device: {manifest.task}, and nothing"
+        " but the symbols above.",
+        "",
+        "- It finds no lines on a page, and reads other writing as whichever of its symbols it resembles.",
+        "- A confidence is calibrated on strips like those of training. On others it may be far too high: measure on"
+        " your own (`glyphline evaluate`) before anything depends on it, and have people read what is not sure.",
+        "- It makes mistakes. Let no decision about money or people rest on a reading that nothing else confirms.",
+    ]
+
 
 def _number(training: dict[str, JsonValue], name: str) -> float:
     value = training.get(name, 0)
@@ -23,7 +40,7 @@ def write_card(manifest: Manifest) -> str:
     lines = [
         f"# {manifest.name}, version {manifest.version}",
         "",
-        f"Reads {manifest.task} with a {manifest.head} head. Symbols: `{''.join(manifest.alphabet)}`"
+        f"Reads {manifest.task} with {_HEADS[manifest.head]} head. Symbols: `{''.join(manifest.alphabet)}`"
         + (" (the last is a space)." if manifest.alphabet[-1] == " " else "."),
         "",
         f"- Strips are brought to {manifest.image.height} pixels of height; at most {manifest.image.max_width} wide.",
@@ -35,6 +52,7 @@ def write_card(manifest: Manifest) -> str:
         f"- Made on {manifest.created[:10]} from commit {manifest.git_commit[:12]}.",
         "",
     ]
+    lines += [*_use(manifest), ""]
     if manifest.evaluation:
         lines += [
             "## Measured",
@@ -61,7 +79,7 @@ def write_card(manifest: Manifest) -> str:
         lines += [
             "## How to make it again",
             "",
-            "    python scripts/fetch_fonts.py",
+            "    python scripts/fetch_fonts.py --output DATA/fonts",
             f"    glyphline train training/glyphline/training/configs/{run}.toml --data-root DATA --output runs/{run}",
             f"    glyphline export runs/{run} --output OUT --name {manifest.name} --version {manifest.version} \\",
             f"        --head {manifest.head} --data-root DATA",

@@ -25,7 +25,9 @@ def find_fonts(folder: Path) -> list[Path]:
     """
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
     if not found:
-        raise DataError(f"no font below {folder}: `python scripts/fetch_fonts.py` fetches those of the shipped models")
+        raise DataError(
+            f"no font below {folder}: `python scripts/fetch_fonts.py --output DATA/fonts` fetches what digits.toml uses"
+        )
     return found
 
 
