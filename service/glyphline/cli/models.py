@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,7 +127,7 @@ def _print_list(bundles: list[Bundle], damaged: list[_Damaged], as_json: bool) -
         tell(f"{each.name} {each.version} is damaged: {each.error}", "models")
 
 
-def model_table(rows: list[tuple[str, ...]]) -> Table:
+def model_table(rows: Sequence[tuple[str, ...]]) -> Table:
     """Builds the table of models; however narrow the terminal, names are whole."""
     from rich.table import Column, Table
     from rich.text import Text
