@@ -58,9 +58,7 @@ class Bench:
         max_size: int = 10_000,
     ) -> Queue:
         limits = BatchLimits(items=max_batch, pixels=max_pixels, columns=max_columns, size=max_size)
-        self.queue = BatchQueue(
-            max_items=max_items, max_bytes=max_bytes, limits=limits, ageing_seconds=1.0, clock=self.clock
-        )
+        self.queue = BatchQueue(max_items=max_items, max_bytes=max_bytes, limits=limits, clock=self.clock)
         return self.queue
 
     def entry(
@@ -179,15 +177,27 @@ def test_the_higher_priority_goes_first_and_equals_go_by_arrival(bench: Bench) -
     assert [names(bench.queue.take()) for _ in range(4)] == [["high"], ["first"], ["second"], ["low"]]
 
 
-def test_waiting_raises_the_priority_so_that_none_starves(bench: Bench) -> None:
+def test_every_fourth_batch_goes_to_the_longest_waiting_so_that_none_starves(bench: Bench) -> None:
     bench.make_queue(max_batch=1)
     bench.submit("low", priority=-1)
-    bench.clock.now = 0.9
-    bench.submit("normal")
-    assert names(bench.queue.take()) == ["normal"]
-    bench.clock.now = 2.0  # the low one has gained two steps
-    bench.submit("high", priority=1)
-    assert names(bench.queue.take()) == ["low"]
+    for name in "abcdef":
+        bench.submit(name)
+    taken = []
+    for _ in range(5):
+        taken += names(bench.queue.take())
+        bench.clock.now += 60.0
+    assert taken == ["a", "b", "c", "low", "d"]
+
+
+def test_the_urgent_waits_for_no_backlog_however_old(bench: Bench) -> None:
+    bench.make_queue(max_batch=1)
+    for index in range(50):
+        bench.submit(f"old {index}")
+    bench.clock.now = 600.0
+    for turn in range(12):
+        bench.submit(f"urgent {turn}", priority=1)
+        batches = names(bench.queue.take()) + names(bench.queue.take())
+        assert f"urgent {turn}" in batches
 
 
 def test_a_full_queue_refuses_at_once_and_takes_all_or_none(bench: Bench) -> None:

@@ -138,7 +138,7 @@ async def test_of_a_batch_in_progress_some_may_leave(start: Start, hold: Hold, i
 
 
 async def test_high_priority_overtakes(start: Start, hold: Hold, images: list[bytes]) -> None:
-    server = start(max_batch=1, ageing_seconds=3600)
+    server = start(max_batch=1)
     order: list[str] = []
     async with AsyncClient(server.target, timeout=60) as client:
 
@@ -154,6 +154,22 @@ async def test_high_priority_overtakes(start: Start, hold: Hold, images: list[by
                 await wait_for(server, "glyphline_queue_depth", count)
         await asyncio.gather(*calls)
     assert order == ["high", "normal", "low"]
+
+
+async def test_high_priority_overtakes_the_images_of_a_call(start: Start, hold: Hold, images: list[bytes]) -> None:
+    """Images too heavy to share a batch go one by one, and what is urgent goes between them."""
+    server = start(max_batch_pixels=1)
+    async with AsyncClient(server.target, timeout=60) as client:
+        with hold(server.worker_pids):
+            call = asyncio.create_task(client.recognize_many(images[:8]))
+            await wait_for(server, "glyphline_queue_depth", 7)
+            urgent = asyncio.create_task(client.recognize(images[0], priority="high"))
+            await wait_for(server, "glyphline_queue_depth", 8)
+        outcomes, overtaker = await call, await urgent
+    results = [outcome for outcome in outcomes if isinstance(outcome, Result)]
+    assert [result.metadata.batch_size for result in results] == [1] * 8
+    others = sorted(result.metadata.queue_seconds for result in results)[1:]  # the first was with the worker already
+    assert overtaker.metadata.queue_seconds < others[0]
 
 
 async def test_health_answers_while_all_workers_are_busy(start: Start, hold: Hold, images: list[bytes]) -> None:

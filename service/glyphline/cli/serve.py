@@ -127,9 +127,6 @@ def serve(
         int | None,
         _number("--remembered-readings", "Readings that can still be given their true text.  [default: 10,000]"),
     ] = None,
-    ageing_seconds: Annotated[
-        float | None, _number("--ageing-seconds", "Waiting time that raises a request by one priority.  [default: 30]")
-    ] = None,
     drain_seconds: Annotated[
         float | None, _number("--drain-seconds", "How long a stopping server still takes new calls.  [default: 3]")
     ] = None,

@@ -33,6 +33,9 @@ _MAX_PADDING = 0.25
 # Batches vary: an item is run only if it has this many times as long as the last batch of its kind took.
 _RUN_MARGIN = 1.5
 _MAX_REMEMBERED_KINDS = 256
+# So often the longest waiting leads a batch and not the most urgent: none starves, and yet what is urgent never waits
+# for a whole backlog, as it would if waiting made everything urgent.
+_LONGEST_WAITING_EVERY = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +137,14 @@ class BatchQueue(Generic[Item, Value]):
         max_items: Most items that wait.
         max_bytes: Most bytes that wait.
         limits: How much a batch may hold.
-        ageing_seconds: Waiting time that raises an item by one priority.
         clock: Seconds, monotonic.
     """
 
-    def __init__(
-        self, *, max_items: int, max_bytes: int, limits: BatchLimits, ageing_seconds: float, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, *, max_items: int, max_bytes: int, limits: BatchLimits, clock: Callable[[], float]) -> None:
         self._max_items = max_items
         self._max_bytes = max_bytes
         self._limits = limits
-        self._ageing_seconds = ageing_seconds
+        self._batches = 0
         self._clock = clock
         self._waiting: dict[Ticket[Item, Value], None] = {}  # ordered by arrival, removed from anywhere
         self._waiting_bytes = 0
@@ -196,11 +196,13 @@ class BatchQueue(Generic[Item, Value]):
         if not self._waiting:
             return []
         limit = min(self._limits.items, math.ceil(len(self._waiting) / workers))
-        # Stable: of equal priority the earliest comes first.
-        urgency = {ticket: self._priority(ticket, now) for ticket in self._waiting}
-        lead = max(urgency, key=urgency.__getitem__)
+        self._batches += 1
+        if self._batches % _LONGEST_WAITING_EVERY == 0:
+            lead = next(iter(self._waiting))
+        else:
+            lead = max(self._waiting, key=_priority)  # of equal priority the earliest
         like = [ticket for ticket in self._waiting if ticket.entry.key == lead.entry.key and ticket is not lead]
-        like.sort(key=lambda ticket: (abs(ticket.entry.width - lead.entry.width), -urgency[ticket]))
+        like.sort(key=lambda ticket: (abs(ticket.entry.width - lead.entry.width), -_priority(ticket)))
         batch = [lead]
         narrowest = widest = columns = lead.entry.width
         pixels, size = lead.entry.pixels, lead.entry.size
@@ -239,9 +241,6 @@ class BatchQueue(Generic[Item, Value]):
         """Settles a taken item with its batch's error, unless it was withdrawn meanwhile."""
         self._settle(ticket, Failed(error))
 
-    def _priority(self, ticket: Ticket[Item, Value], now: float) -> int:
-        return ticket.entry.priority + int((now - ticket.submitted_at) / self._ageing_seconds)
-
     def _drop_expired(self, now: float) -> None:
         for ticket in list(self._waiting):
             if self._is_too_late(ticket, now):
@@ -266,3 +265,7 @@ class BatchQueue(Generic[Item, Value]):
         if ticket._state is not _State.SETTLED:
             ticket._state = _State.SETTLED
             ticket.entry.settle(outcome)
+
+
+def _priority(ticket: Ticket[Item, Value]) -> int:
+    return ticket.entry.priority

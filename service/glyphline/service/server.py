@@ -78,7 +78,6 @@ class Server:
                 columns=MAX_COLUMNS,
                 size=settings.max_batch_bytes,
             ),
-            ageing_seconds=settings.ageing_seconds,
             clock=clock,
         )
         batcher = Batcher(queue, self.metrics, batch_seconds=settings.batch_seconds, clock=clock)

@@ -43,7 +43,6 @@ class ServerSettings(BaseSettings):
         max_pixels: Largest width times height of an image.
         max_beam_width: Widest beam that a request may ask for.
         remembered_readings: How many readings can still be given a reference text.
-        ageing_seconds: Waiting time that raises a request by one priority.
         drain_seconds: How long a stopping server, already reported as not serving, still takes new calls.
         grace_seconds: How long calls in progress may then take to end.
         start_seconds: How long a worker may take to load its models.
@@ -80,7 +79,6 @@ class ServerSettings(BaseSettings):
     max_pixels: int = Field(default=ImageLimits().max_pixels, ge=1)
     max_beam_width: int = Field(default=100, ge=1)
     remembered_readings: int = Field(default=10_000, ge=0)
-    ageing_seconds: float = Field(default=30.0, gt=0)
     drain_seconds: float = Field(default=3.0, ge=0)
     grace_seconds: float = Field(default=30.0, ge=0)
     start_seconds: float = Field(default=120.0, gt=0)

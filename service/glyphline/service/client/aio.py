@@ -264,7 +264,6 @@ class AsyncClient:
         self._begin(timeout)
         config = make_config(model, version, options, priority)
         failure: list[Exception] = []
-
         outcomes: asyncio.Queue[tuple[str, Outcome] | BaseException | None] = asyncio.Queue()
         places = asyncio.Semaphore(_STREAM_OUTCOMES)  # outcomes that nobody takes hold the server back
 
@@ -290,7 +289,7 @@ class AsyncClient:
                     await places.acquire()
                     outcomes.put_nowait((response.result.id, read_outcome(response.result)))
                 outcomes.put_nowait(None)
-            except (grpc.RpcError, asyncio.CancelledError) as error:
+            except (Exception, asyncio.CancelledError) as error:  # whoever waits for outcomes must hear of it
                 outcomes.put_nowait(failure[0] if failure else error)
 
         call = self._recognition.StreamingRecognize(requests(), timeout=timeout)

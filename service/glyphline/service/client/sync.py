@@ -261,8 +261,7 @@ class Client:
         self._begin(timeout)
         config = make_config(model, version, options, priority)
         failure: list[Exception] = []
-
-        outcomes: SimpleQueue[tuple[str, Outcome] | grpc.RpcError | None] = SimpleQueue()
+        outcomes: SimpleQueue[tuple[str, Outcome] | Exception | None] = SimpleQueue()
         ended = Event()
         places = Semaphore(_STREAM_OUTCOMES)  # outcomes that nobody takes hold the server back
 
@@ -289,8 +288,8 @@ class Client:
                     places.acquire()
                     outcomes.put((response.result.id, read_outcome(response.result)))
                 outcomes.put(None)
-            except grpc.RpcError as error:
-                outcomes.put(error)
+            except Exception as error:  # whatever it is, whoever waits for outcomes must hear of it
+                outcomes.put(failure[0] if failure else error)
 
         call = self._recognition.StreamingRecognize(requests(), timeout=timeout)
         receiver = Thread(target=receive, name="glyphline-stream", daemon=True)
@@ -298,9 +297,9 @@ class Client:
         try:
             while (outcome := outcomes.get()) is not None:
                 if isinstance(outcome, grpc.RpcError):
-                    if failure:
-                        raise failure[0]
                     raise from_call(outcome, self._target) from outcome
+                if isinstance(outcome, Exception):
+                    raise outcome
                 places.release()
                 yield outcome
         finally:
