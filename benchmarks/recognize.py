@@ -6,7 +6,7 @@ forms. The two take turns, round after round, and change who goes first, so that
 Time is CPU time of the process; a ratio is formed inside each round and the median of the rounds is shown.
 
     python benchmarks/recognize.py
-    python benchmarks/recognize.py --model digits-attention --batch 1 32 --rounds 15
+    python benchmarks/recognize.py --model digits-ctc --batch 1 32 --rounds 15
     python benchmarks/recognize.py --data my/strips --decoder greedy --json > figures.json
 """
 

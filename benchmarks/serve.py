@@ -12,7 +12,7 @@ when an image was due.
 
     python benchmarks/serve.py
     python benchmarks/serve.py --workers 2 --concurrency 1 16 64 --seconds 10 --rounds 5
-    python benchmarks/serve.py --decoder beam --model digits-attention --json > figures.json
+    python benchmarks/serve.py --decoder beam --model digits-ctc --json > figures.json
     python benchmarks/serve.py --rate 100 200 --seconds 20 --rounds 1
 """
 

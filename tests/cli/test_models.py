@@ -76,7 +76,7 @@ def test_one_damaged_bundle_hides_no_other(invoke: Command, tmp_path: Path) -> N
     (tmp_path / "models" / "bad" / "3" / "manifest.json").write_text("{}")
     done = invoke("models", "--model-repository", tmp_path / "models")
     assert done.returncode == ExitCode.MODEL
-    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["digits", "digits-attention"]
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["digits", "digits-ctc"]
     assert "glyphline models: bad 3 is damaged: " in done.stderr
     described = [
         json.loads(line)
@@ -84,7 +84,7 @@ def test_one_damaged_bundle_hides_no_other(invoke: Command, tmp_path: Path) -> N
     ]
     assert [(each["name"], each["error"] is None) for each in described] == [
         ("digits", True),
-        ("digits-attention", True),
+        ("digits-ctc", True),
         ("bad", False),
     ]
     assert described[2]["path"] == str(tmp_path / "models" / "bad" / "3")
@@ -94,7 +94,7 @@ def test_one_damaged_bundle_hides_no_other(invoke: Command, tmp_path: Path) -> N
 def test_names_are_whole_on_narrow_terminals(width: int) -> None:
     rows = [
         (name, "12", "attention", "12.3 MB", "0123456789.,:/-+␣", "Apache-2.0", "98.4% (mnist-1-8, 4,000)")
-        for name in ("digits", "digits-attention", "handwritten-registers-of-1890")
+        for name in ("digits", "digits-ctc", "handwritten-registers-of-1890")
     ]
     stream = io.StringIO()
     Console(file=stream, width=width).print(model_table(rows))

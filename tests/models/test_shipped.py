@@ -14,7 +14,7 @@ from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.recognizer import Recognizer, load_recognizer
 
-MODELS = ["digits", "digits-attention"]
+MODELS = ["digits", "digits-ctc"]
 
 
 @pytest.fixture(scope="module", params=MODELS)

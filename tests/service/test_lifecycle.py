@@ -125,12 +125,12 @@ def test_two_servers_never_share_a_port(start: Start) -> None:
 
 
 def test_chosen_models_only(start: Start, images: list[bytes]) -> None:
-    server = start(models="digits-attention:1", metrics_port=-1)
+    server = start(models="digits-ctc:1", metrics_port=-1)
     with Client(server.target, timeout=60) as client:
         client.wait_until_ready(60)
-        assert client.recognize(images[0]).model == "digits-attention"
+        assert client.recognize(images[0]).model == "digits-ctc"
         (info,) = client.list_models()
-        assert (info.name, info.is_default) == ("digits-attention", True)
+        assert (info.name, info.is_default) == ("digits-ctc", True)
     assert server.stop() == 0
 
 

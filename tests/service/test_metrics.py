@@ -138,7 +138,7 @@ def test_every_image_counts_once(start: Start, images: list[bytes]) -> None:
         client.wait_until_ready()
         client.recognize_many([*images[:5], b"", b"text"])
         client.recognize_many(images[:4], options=DecodingOptions("beam", beam_width=3))
-        client.recognize_many(images[:3], model="digits-attention", options=DecodingOptions("beam", beam_width=1))
+        client.recognize_many(images[:3], model="digits-ctc", options=DecodingOptions("beam", beam_width=1))
         client.recognize_many(images[:2], model="nothing")
         list(client.stream([("0", images[0]), ("1", b"text")]))
         with pytest.raises(RecognitionError):
@@ -150,7 +150,7 @@ def test_every_image_counts_once(start: Start, images: list[bytes]) -> None:
     default = "beam" if count(model="digits", decoder="beam", outcome="ok") == 10 else "greedy"
     assert count(model="digits", outcome="ok") == 10
     assert count(model="digits", decoder=default, outcome="invalid_image") == 3
-    assert count(model="digits-attention", decoder="greedy", outcome="ok") == 3
+    assert count(model="digits-ctc", decoder="greedy", outcome="ok") == 3
     assert count(outcome="invalid_request") == 1  # a batch of a model that is not there is refused as a whole
     assert count() == 17
     assert server.metric("glyphline_rejected_total", reason="model") == 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def test_models_are_described(client: Client, recognizers: dict[str, Recognizer]) -> None:
     models = client.list_models()
-    assert [model.name for model in models] == ["digits", "digits-attention"]
+    assert [model.name for model in models] == ["digits", "digits-ctc"]
     for model in models:
         manifest = recognizers[model.name].bundle.manifest
         assert model == client.get_model(model.name, model.version)
@@ -46,7 +46,7 @@ def test_the_list_comes_in_pages(server_target: str) -> None:
         first = stub.ListModels(api.ListModelsRequest(page_size=1), timeout=60)
         second = stub.ListModels(api.ListModelsRequest(page_size=1, page_token=first.next_page_token), timeout=60)
         assert [model.name for model in first.models] == ["digits"]
-        assert [model.name for model in second.models] == ["digits-attention"]
+        assert [model.name for model in second.models] == ["digits-ctc"]
         assert first.next_page_token
         assert not second.next_page_token
         for request, field in (

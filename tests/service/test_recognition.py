@@ -20,7 +20,7 @@ OPTIONS = {
     "beam": DecodingOptions("beam", beam_width=10, max_alternatives=3, token_details=True),
     "constrained": DecodingOptions("beam", beam_width=4, allowed_characters="0123456789", max_output_length=6),
 }
-HEADS = ("digits", "digits-attention")
+HEADS = ("digits", "digits-ctc")
 
 
 def expected(recognizer: Recognizer, images: list[bytes], options: DecodingOptions | None) -> list[Reading]:
@@ -176,7 +176,7 @@ async def test_the_asyncio_client_does_what_the_other_does(
         result = await client.recognize(images[0])
         evaluation = await client.submit_reference(result.metadata.request_id, result.text)
         assert evaluation.exact_match
-        assert [model.name for model in await client.list_models()] == ["digits", "digits-attention"]
+        assert [model.name for model in await client.list_models()] == ["digits", "digits-ctc"]
         assert (await client.get_model()).is_default
         with pytest.raises(InvalidRequestError):
             await client.recognize(b"no picture")

@@ -12,11 +12,11 @@ from glyphline.service.settings import ServerSettings
 
 def test_the_environment_sets_any_field(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLYPHLINE_PORT", "8500")
-    monkeypatch.setenv("GLYPHLINE_MODELS", "digits, digits-attention:1")
+    monkeypatch.setenv("GLYPHLINE_MODELS", "digits, digits-ctc:1")
     monkeypatch.setenv("GLYPHLINE_MODEL_REPOSITORY", "/srv/models")
     settings = ServerSettings()
     assert settings.port == 8500
-    assert settings.models == ["digits", "digits-attention:1"]
+    assert settings.models == ["digits", "digits-ctc:1"]
     assert settings.model_repository == Path("/srv/models")
 
 

@@ -58,6 +58,7 @@ def test_every_head_and_cell_exports_and_agrees(head: Head, cell: str, decoder_c
     network = random_network(cell, decoder_cell)
     for graph in make_graphs(network, head, 16):
         write_graph(graph, tmp_path / f"{graph.role}.onnx")
+        assert b"/training/networks/" not in (tmp_path / f"{graph.role}.onnx").read_bytes(), "paths of this machine"
     assert check_parity(network, head, tmp_path, 16) < 1e-5
     # The gate is no formality: a network that differs a little from its graphs does not pass.
     with torch.no_grad():

@@ -21,7 +21,7 @@ EXAMPLES = """\b
 Examples:
   glyphline serve
   glyphline serve --host 0.0.0.0 --port 8500 --metrics-port 9100 --workers 4
-  glyphline serve --model-repository models/ --models digits,digits-attention:1
+  glyphline serve --model-repository models/ --models digits,digits-ctc:1
   GLYPHLINE_MAX_QUEUE=4096 glyphline serve --device cuda
 
 \b

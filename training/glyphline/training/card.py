@@ -67,7 +67,8 @@ def write_card(manifest: Manifest) -> str:
             cer_low, cer_high = row.cer_interval
             lines.append(
                 f"| {row.data_set} | {row.images:,} | {row.exact:.2%} ({low:.2%} to {high:.2%}) "
-                f"| {row.cer:.2%} ({cer_low:.2%} to {cer_high:.2%}) |"
+                # Edits over no characters at all, as on blank strips, are no rate.
+                + (f"| {row.cer:.2%} ({cer_low:.2%} to {cer_high:.2%}) |" if row.cer <= 1 else "| |")
             )
         lines += ["", *(f"    {command}" for command in dict.fromkeys(row.command for row in manifest.evaluation)), ""]
     if manifest.data:

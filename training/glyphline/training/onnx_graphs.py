@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import onnx
 import torch
 from torch import Tensor, nn
 
@@ -113,3 +114,16 @@ def write_graph(graph: Graph, path: Path) -> None:
             external_data=False,
             verbose=False,
         )
+    drop_traces(path)
+
+
+def drop_traces(path: Path) -> None:
+    """Removes what the exporter notes at every node: stack traces, with the folders of the machine it ran on."""
+    model = onnx.load(path)
+    annotated: list[Any] = [model.graph, *model.graph.node, *model.graph.initializer]
+    annotated += [*model.graph.value_info, *model.graph.input, *model.graph.output]
+    annotated += [item for function in model.functions for item in (function, *function.node)]
+    for item in annotated:
+        del item.metadata_props[:]
+        item.doc_string = ""
+    onnx.save(model, path)
