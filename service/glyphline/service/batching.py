@@ -70,7 +70,7 @@ class BatchLimits:
     """How much a batch may hold; a single item is a batch however large it is.
 
     An image costs what its file costs to decode and its strip to read, which for photographs is a thousand times what
-    it is for strips. The bounds together keep a batch to about a second, so that what is urgent soon has its turn.
+    it is for strips. The bounds together aim at a second a batch, so that what is urgent soon has its turn.
 
     Attributes:
         items: Most items.
