@@ -34,7 +34,7 @@ def random_network(cell: str, decoder_cell: str) -> RecogniserNetwork:
         "decoder_size": 14,
         "attention_size": 9,
     }
-    network = RecogniserNetwork(NetworkConfig.model_validate(settings), 7)
+    network = RecogniserNetwork(NetworkConfig.model_validate(settings), 7, 40)
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, 0, 0.3)
     for module in network.modules():

@@ -91,6 +91,23 @@ def test_a_run_is_not_mixed_with_another_configuration(
     assert load_network(run)[0].network.encoder_cell == "gru"
 
 
+def test_a_run_may_start_from_the_weights_of_another(data_root: Path, tmp_path: Path, make_config: MakeConfig) -> None:
+    train(make_config(tmp_path, epochs=1), data_root, tmp_path / "first")
+    deeper = make_config(tmp_path, epochs=1, name="deeper.toml")
+    deeper.write_text(deeper.read_text().replace("[network]", "[network]\nresidual_blocks = 1\nweigh_rows = true"))
+    _, first, _ = load_network(tmp_path / "first")
+    module = RecogniserModule(loop.read_config(deeper), {})
+    new = loop.take_weights(module, tmp_path / "first")
+    assert {name.split(".")[1] for name in new} == {"residuals", "rows"}
+    for name, tensor in first.state_dict().items():
+        assert torch.equal(module.network.state_dict()[name], tensor)
+        assert torch.equal(module.averaged_network().state_dict()[name], tensor)
+    train(deeper, data_root, tmp_path / "second", start_from=tmp_path / "first")
+    assert load_network(tmp_path / "second")[1].encoder.rows is not None
+    with pytest.raises(TrainingError, match="does not exist"):
+        loop.take_weights(module, tmp_path)
+
+
 def test_unknown_characters_stop_a_run_before_it_starts(
     data_root: Path, tmp_path: Path, make_config: MakeConfig
 ) -> None:
@@ -114,7 +131,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path, make_config: MakeConfig) -> None:
     make_config(tmp_path, name="config.toml")
-    with pytest.raises(TrainingError, match="not the folder of a training run"):
+    with pytest.raises(TrainingError, match="does not exist"):
         load_network(tmp_path)
 
 
@@ -133,7 +150,7 @@ def test_a_network_learns_a_few_strips_by_heart(cell: str, decoder_cell: str) ->
             "dropout": 0.0,
         }
     )
-    network = RecogniserNetwork(config, 5)
+    network = RecogniserNetwork(config, 5, 40)
     labels = torch.tensor([[1, 2, 3], [4, 4, 0], [0, 0, 0], [2, 2, 2]])
     lengths = torch.tensor([3, 2, 0, 3])
     images = torch.zeros(4, 1, 16, 48, dtype=torch.uint8)

@@ -14,6 +14,7 @@ EXAMPLES = """\b
 Examples:
   glyphline train training/glyphline/training/configs/digits.toml --data-root data/ --output runs/digits
   glyphline train my.toml --data-root data/ --output runs/mine --fresh
+  glyphline train mine.toml --data-root data/ --output runs/mine --start-from runs/digits
   glyphline export runs/digits --output models/ --name digits --version 2
 """
 
@@ -30,6 +31,12 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Go on from the run's last checkpoint, or begin anew.")
     ] = True,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN", help="Start a new run from the weights of another one, as far as their networks agree."
+        ),
+    ] = None,
 ) -> None:
     """Trains a recogniser. Stop it with Ctrl-C and start it again: it goes on where it was."""
     run = Path("runs", config.stem) if output is None else output
@@ -38,4 +45,4 @@ def train(
     with training_room():
         from glyphline.training import loop
 
-        loop.train(config, data_root, run, resume)
+        loop.train(config, data_root, run, resume, start_from)

@@ -7,23 +7,28 @@ from glyphline.training.networks.encoder import Encoder
 from glyphline.training.networks.recurrent import Cell, open_gates, reverse_valid
 
 
-def make_encoder(cell: Cell, layers: int = 2) -> Encoder:
+def make_encoder(cell: Cell, layers: int = 2, residual_blocks: int = 0, rows: int = 0) -> Encoder:
     torch.manual_seed(0)
-    encoder = Encoder((4, 8, 8, 12), cell, 10, layers)
+    encoder = Encoder((4, 8, 8, 12), cell, 10, layers, residual_blocks=residual_blocks, rows=rows)
+    if encoder.rows is not None:
+        encoder.rows.weight.data.normal_(0, 0.3)
     for module in encoder.modules():
         if isinstance(module, torch.nn.BatchNorm2d):  # as after training: no statistic is trivial
             assert module.running_mean is not None
             assert module.running_var is not None
             module.running_mean.normal_(0, 0.3)
             module.running_var.uniform_(0.5, 2)
+            module.weight.data.uniform_(0.5, 1.5)
             module.bias.data.normal_(0, 0.5)
     return encoder.eval()
 
 
-@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+@pytest.mark.parametrize(
+    ("cell", "residual_blocks", "rows"), [("rnn", 0, 0), ("gru", 0, 0), ("lstm", 0, 0), ("lstm", 1, 2)]
+)
 @torch.no_grad()
-def test_a_strip_reads_the_same_alone_and_in_any_batch(cell: Cell) -> None:
-    encoder = make_encoder(cell)
+def test_a_strip_reads_the_same_alone_and_in_any_batch(cell: Cell, residual_blocks: int, rows: int) -> None:
+    encoder = make_encoder(cell, residual_blocks=residual_blocks, rows=rows)
     random = torch.Generator().manual_seed(1)
     strips = [torch.randint(0, 256, (1, 1, 16, width), generator=random) for width in (1, 7, 32, 45, 90)]
     alone = []
@@ -71,3 +76,12 @@ def test_gates_start_open() -> None:
     gru = torch.nn.GRUCell(3, 4)
     open_gates(gru, 2.0)
     assert (gru.bias_ih + gru.bias_hh).tolist() == [0.0] * 4 + [2.0] * 4 + [0.0] * 4, "update is the second of r, z, n"
+
+
+@torch.no_grad()
+def test_new_depth_and_new_weights_of_rows_change_nothing_at_first() -> None:
+    shallow = Encoder((4, 8, 8, 12), "gru", 10, 1).eval()
+    deep = Encoder((4, 8, 8, 12), "gru", 10, 1, residual_blocks=2, rows=2).eval()
+    deep.load_state_dict(shallow.state_dict(), strict=False)
+    images, widths = torch.randint(0, 256, (2, 1, 16, 64), dtype=torch.uint8), torch.tensor([64, 33])
+    torch.testing.assert_close(deep(images, widths)[0], shallow(images, widths)[0])

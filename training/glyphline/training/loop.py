@@ -116,7 +116,7 @@ class RecogniserModule(lightning.LightningModule):
         super().__init__()
         self.config = config
         self.alphabet: Alphabet = config.make_alphabet()
-        self.network = RecogniserNetwork(config.network, self.alphabet.size)
+        self.network = RecogniserNetwork(config.network, self.alphabet.size, config.image.height)
         self.network.to(memory_format=torch.channels_last)
         self.average = AveragedModel(self.network, avg_fn=self._average_step, use_buffers=True)
         self.average.requires_grad_(requires_grad=False)
@@ -304,7 +304,33 @@ def encode_validation(config: TrainingConfig, root: Path) -> dict[str, list[tupl
     return sets
 
 
-def train(config_path: Path, data_root: Path, output: Path, resume: bool = True) -> None:
+def take_weights(module: RecogniserModule, run: Path) -> list[str]:
+    """Starts a network from the averaged weights of another run, as far as the two have the same tensors.
+
+    Args:
+        module: The network to be trained.
+        run: Folder of the other run.
+
+    Returns:
+        Names of the tensors that keep their initial values: the other run lacks them, or has them of another shape.
+
+    Raises:
+        TrainingError: If the run has no checkpoint, or nothing in common with the network.
+    """
+    _, network, _ = load_network(run)
+    there = network.state_dict()
+    here = module.network.state_dict()
+    common = {name: there[name] for name, own in here.items() if name in there and there[name].shape == own.shape}
+    if not common:
+        raise TrainingError(f"the network of {run} has nothing in common with this one")
+    module.network.load_state_dict(common, strict=False)
+    module.averaged_network().load_state_dict(module.network.state_dict())
+    return sorted(set(here) - set(common))
+
+
+def train(
+    config_path: Path, data_root: Path, output: Path, resume: bool = True, start_from: Path | None = None
+) -> None:
     """Trains a recogniser.
 
     Args:
@@ -312,6 +338,7 @@ def train(config_path: Path, data_root: Path, output: Path, resume: bool = True)
         data_root: Folder below which the configuration's paths lie.
         output: Folder of the run; made where it does not exist.
         resume: Go on from the run's last checkpoint where there is one.
+        start_from: Folder of another run whose weights a new run starts from; see `take_weights`.
 
     Raises:
         TrainingError: If the configuration or the data do not fit, the run was made with another configuration, or the
@@ -341,6 +368,9 @@ def train(config_path: Path, data_root: Path, output: Path, resume: bool = True)
     torch.set_num_threads(available_threads())  # torch counts physical cores, and not those that it may use
     torch.manual_seed(config.seed)
     module = RecogniserModule(config, encode_validation(config, data_root))
+    if start_from is not None and not (resume and last.exists()):
+        new = take_weights(module, start_from)
+        logger.info("starting from the weights of %s; new are: %s", start_from, ", ".join(new) or "none")
     data = StripData(config, [build_source(source, data_root) for source in config.sources])
     precision = config.loop.precision
     bf16 = precision == "bf16" or (precision == "auto" and has_bf16())

@@ -38,11 +38,36 @@ class ConvolutionalBlock(nn.Module):
         return features, lengths
 
 
+class ResidualBlock(nn.Module):
+    """Two masked convolutions whose answer is added to their input (He et al. 2016, "Deep Residual Learning").
+
+    The second norm starts at zero, so that a new block changes nothing: a trained network may be deepened.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(channels)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(channels)
+        nn.init.zeros_(self.second_norm.weight)
+
+    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
+        """Maps `(batch, channels, height, width)` to the same, zero where `mask` `(batch, 1, 1, width)` is."""
+        inner = torch.relu(self.first_norm(self.first(features))) * mask
+        return torch.relu(features + self.second_norm(self.second(inner))) * mask
+
+
 class Encoder(nn.Module):
     """Reads strips of one height and any width into one feature vector a frame of four columns.
 
+    A column's features are the maximum over its rows, which does not care where in its strip a line of text stands;
+    with `rows`, a weighted sum over the rows, which does, is added. Its weights start at zero.
+
     Args:
         channels: Channels of the four blocks.
+        residual_blocks: Residual blocks after the third block, and again after the fourth.
+        rows: Rows of the last block's output that have weights, `height / 8`; 0 takes the maximum alone.
         cell: Kind of recurrent cell.
         size: State size of each direction.
         layers: Number of recurrent layers.
@@ -53,6 +78,9 @@ class Encoder(nn.Module):
     WIDTH_MULTIPLE = 4
     """Columns a frame."""
 
+    HEIGHT_DIVISOR = 8
+    """Rows of pixels a row of the last block's output."""
+
     def __init__(
         self,
         channels: tuple[int, int, int, int],
@@ -61,6 +89,8 @@ class Encoder(nn.Module):
         layers: int,
         dropout: float = 0.1,
         gate_bias: float = 1.0,
+        residual_blocks: int = 0,
+        rows: int = 0,
     ) -> None:
         super().__init__()
         first, second, third, fourth = channels
@@ -72,6 +102,12 @@ class Encoder(nn.Module):
                 ConvolutionalBlock(third, fourth, 2, None),
             ]
         )
+        self.residuals = nn.ModuleList(
+            nn.ModuleList(ResidualBlock(width) for _ in range(residual_blocks)) for width in (third, fourth)
+        )
+        self.rows = nn.Conv2d(fourth, fourth, (rows, 1), bias=False) if rows else None
+        if self.rows is not None:
+            nn.init.zeros_(self.rows.weight)
         self.dropout = nn.Dropout(dropout)
         self.recurrent = BidirectionalLayers(cell, fourth, size, layers, dropout, gate_bias)
         self.outputs = self.recurrent.outputs
@@ -89,7 +125,13 @@ class Encoder(nn.Module):
         features = images.to(torch.float32) * (1 / 255)
         features = features * valid_mask(widths, images.shape[3])[:, None, None, :]
         lengths = widths
-        for block in self.blocks:
+        for index, block in enumerate(self.blocks):
             features, lengths = block(features, lengths)
-        columns = features.amax(dim=2).transpose(1, 2)  # (batch, frames, channels): the strongest answer of each column
-        return self.recurrent(self.dropout(columns), lengths), lengths
+            if index >= 2:
+                mask = valid_mask(lengths, features.shape[3])[:, None, None, :]
+                for residual in self.residuals[index - 2]:
+                    features = residual(features, mask)
+        columns = features.amax(dim=2)  # (batch, channels, frames): the strongest answer of each column
+        if self.rows is not None:
+            columns = columns + self.rows(features).squeeze(2)
+        return self.recurrent(self.dropout(columns.transpose(1, 2)), lengths), lengths

@@ -22,9 +22,10 @@ class RecogniserNetwork(nn.Module):
     Args:
         config: Sizes and kinds.
         symbols: Outputs of each head: the alphabet and one more, blank or end.
+        height: Height of strips, in pixels.
     """
 
-    def __init__(self, config: NetworkConfig, symbols: int) -> None:
+    def __init__(self, config: NetworkConfig, symbols: int, height: int) -> None:
         super().__init__()
         self.config = config
         self.symbols = symbols
@@ -35,6 +36,8 @@ class RecogniserNetwork(nn.Module):
             config.encoder_layers,
             config.dropout,
             config.gate_bias,
+            config.residual_blocks,
+            height // Encoder.HEIGHT_DIVISOR if config.weigh_rows else 0,
         )
         self.ctc = CTCHead(self.encoder.outputs, symbols, config.frames_per_step) if "ctc" in config.heads else None
         self.attention = (

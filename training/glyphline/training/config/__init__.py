@@ -1,0 +1,44 @@
+"""The one configuration file of a training run, as TOML, section by section."""
+
+from glyphline.training.config.base import Section
+from glyphline.training.config.data import (
+    BlankConfig,
+    CharactersConfig,
+    ComposedConfig,
+    DrawnSetConfig,
+    EvaluationSet,
+    FolderSetConfig,
+    ReadingsConfig,
+    RealConfig,
+    RenderedConfig,
+    Source,
+    SourceConfig,
+    StripSetConfig,
+    WearConfig,
+    read_evaluation_sets,
+)
+from glyphline.training.config.loop import LoopConfig
+from glyphline.training.config.network import NetworkConfig
+from glyphline.training.config.run import TrainingConfig, read_config
+
+__all__ = [
+    "BlankConfig",
+    "CharactersConfig",
+    "ComposedConfig",
+    "DrawnSetConfig",
+    "EvaluationSet",
+    "FolderSetConfig",
+    "LoopConfig",
+    "NetworkConfig",
+    "ReadingsConfig",
+    "RealConfig",
+    "RenderedConfig",
+    "Section",
+    "Source",
+    "SourceConfig",
+    "StripSetConfig",
+    "TrainingConfig",
+    "WearConfig",
+    "read_config",
+    "read_evaluation_sets",
+]
