@@ -264,7 +264,7 @@ def rephotograph(pixels: Grey, random: np.random.Generator, wear: Wear) -> Grey:
         size = (max(8, round(width * stretch_x)), max(8, round(height * stretch_y)))
         stretched = np.asarray(image.resize(size, Image.Resampling.BILINEAR))
         image = Image.fromarray(warp(stretched, random, wear, ground=edge))
-    if random.random() < 0.3:
+    if random.random() < 0.3 * wear.grime:
         choice = random.random()
         if choice < 0.4:
             image = image.filter(ImageFilter.GaussianBlur(random.uniform(0.3, 1.3)))
@@ -273,14 +273,14 @@ def rephotograph(pixels: Grey, random: np.random.Generator, wear: Wear) -> Grey:
         else:
             image = Image.blend(image, image.filter(ImageFilter.MaxFilter(3)), random.uniform(0.1, 0.4))
     grey: NDArray[np.float32] = np.asarray(image, np.float32)
-    if random.random() < 0.5:
+    if random.random() < 0.5 * wear.grime:
         grey = grey + smooth_field(random, image.height, image.width) * random.uniform(0, 25)
-    if random.random() < 0.5:
+    if random.random() < 0.5 * wear.grime:
         middle = float(grey.mean())
         grey = (grey - middle) * np.float32(random.uniform(0.6, 1.2)) + np.float32(middle + random.uniform(-25, 25))
-    if random.random() < 0.5:
+    if random.random() < 0.5 * wear.grime:
         grey = grey + random.normal(0, random.uniform(0.5, 8), grey.shape).astype(np.float32)
     if random.random() < wear.inverted:
         grey = 255 - grey
     pixels = np.clip(grey, 0, 255).astype(np.uint8)
-    return as_jpeg(pixels, int(random.integers(25, 90))) if random.random() < 0.1 else pixels
+    return as_jpeg(pixels, int(random.integers(25, 90))) if random.random() < 0.1 * wear.grime else pixels

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from glyphline.training.augment import Wear
 from glyphline.training.config.base import Section, read_section
+from glyphline.training.datasets.readers import Cut, Format
 
 
 class WearConfig(Section):
@@ -91,13 +93,67 @@ class RenderedConfig(SourceConfig):
     cells: float = Field(default=0.0, ge=0, le=1)
 
 
-class RealConfig(SourceConfig):
-    """Real strips from a folder with `labels.tsv`, chosen by regular expressions on the file name."""
+class DatasetConfig(Section):
+    """Labelled strips in one of the formats of `glyphline.training.datasets.readers`, and which of them are taken.
 
-    kind: Literal["real"]
+    Attributes:
+        path: Folder or file, below the data root, or absolute.
+        format: Its format; `auto` recognises it.
+        labels: Name of the label file in the folder, where it is not the usual one.
+        image_key: Column or key of the pictures, where it has none of the usual names (CSV, JSON Lines, Parquet).
+        text_key: Column or key of the texts, where it has none of the usual names.
+        cut: How lines are cut from pages (PAGE, ALTO): by their `polygon`, or by the `box` around it.
+        only: Regular expression; only strips whose names match it (from their beginning) are taken.
+        without: Regular expression; strips whose names match it are left out.
+        folds: Where above 0, strips are dealt into so many folds by a hash of their names.
+        fold: The fold that is held out.
+        held_out: Whether the held-out fold is taken, or all the others.
+        group: Regular expression on names; what its first group (or all of it) matches is hashed in place of the name,
+            so that strips of one writer, page or device stay together.
+        limit: Greatest number of strips, 0 for all; every n-th is taken, so that all parts of the set are seen.
+        allow_empty: Whether strips without text are taken. Where not, they are skipped and counted.
+        unknown_characters: What becomes of a label with characters outside the alphabet: `refuse` stops before
+            training and names them all, `skip` leaves such strips out and counts them.
+    """
+
     path: str
+    format: Format = "auto"
+    labels: str = ""
+    image_key: str = ""
+    text_key: str = ""
+    cut: Cut = "polygon"
     only: str = ""
     without: str = ""
+    folds: int = Field(default=0, ge=0)
+    fold: int = Field(default=0, ge=0)
+    held_out: bool = False
+    group: str = ""
+    limit: int = Field(default=0, ge=0)
+    allow_empty: bool = True
+    unknown_characters: Literal["refuse", "skip"] = "refuse"
+
+    @field_validator("only", "without", "group")
+    @classmethod
+    def _is_regular_expression(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"{value!r} is no regular expression: {error}") from error
+        return value
+
+    @model_validator(mode="after")
+    def _is_one_of_the_folds(self) -> Self:
+        if self.folds == 1 or (self.folds and self.fold >= self.folds):
+            raise ValueError(f"folds = {self.folds}, fold = {self.fold}: folds are two or more, counted from 0")
+        if (self.held_out or self.group) and not self.folds:
+            raise ValueError("held_out and group choose among folds: say how many by folds")
+        return self
+
+
+class RealConfig(SourceConfig, DatasetConfig):
+    """Real strips, varied anew each time."""
+
+    kind: Literal["real"]
 
 
 class BlankConfig(SourceConfig):
@@ -112,25 +168,15 @@ Source = Annotated[
 ]
 
 
-class FolderSetConfig(Section):
-    """An evaluation set of real strips: a folder of pictures with `labels.tsv`.
+class FolderSetConfig(DatasetConfig):
+    """An evaluation set of real strips.
 
     Attributes:
-        path: Folder, below the data root.
-        only: Regular expression on file names.
-        without: Regular expression on file names.
-        labels: Label file in the folder.
         compare: `all` characters, or `digits` alone (both texts lose all else before they are compared).
-        limit: Greatest number of strips, 0 for all.
     """
 
     kind: Literal["folder"]
-    path: str
-    only: str = ""
-    without: str = ""
-    labels: str = "labels.tsv"
     compare: Literal["all", "digits"] = "all"
-    limit: int = Field(default=0, ge=0)
 
 
 class StripSetConfig(Section):

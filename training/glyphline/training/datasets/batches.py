@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.errors import ImageTooWideError
 from glyphline.models.image import GreyImage, ImageSettings, normalise
-from glyphline.training.datasets.samples import Sample, SampleSource
+from glyphline.training.datasets.samples import Sample, SampleSource, SkipCounts, UnusableSampleError
+
+TOO_WIDE = "too wide"
+"""Why a strip is skipped that is wider than `image.max_width` when it is as high as the recogniser takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,9 @@ def draw_pool(
     settings: ImageSettings,
     seed: tuple[int, int],
     size: int,
+    skips: SkipCounts | None = None,
 ) -> list[EncodedStrip]:
-    """Draws strips from the sources.
+    """Draws strips from the sources. Those that cannot be used are skipped, so that there may be fewer than asked for.
 
     One strip in twelve has its normalised pixels inverted: what decides polarity may err on real pictures, and the
     network must then read the strip all the same.
@@ -92,12 +96,20 @@ def draw_pool(
         settings: Normalises the pictures.
         seed: The run's seed and the pool's number.
         size: Number of strips.
+        skips: Counts the strips that are skipped, by reason: a damaged picture, or one that is too wide.
     """
+    skips = SkipCounts() if skips is None else skips
     random = np.random.default_rng(seed)
     pool = []
     for choice in random.choice(len(sources), size, p=weights):
-        strip = encode_sample(sources[int(choice)].draw(random), alphabet, settings)
+        try:
+            sample = sources[int(choice)].draw(random)
+        except UnusableSampleError as error:
+            skips.add(error.reason, error.source)
+            continue
+        strip = encode_sample(sample, alphabet, settings)
         if strip is None:
+            skips.add(TOO_WIDE, sample.source)
             continue
         if random.random() < 1 / 12:
             strip = EncodedStrip(255 - strip.pixels, strip.symbols)

@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from glyphline.models.alphabet import Alphabet
+from glyphline.models.errors import AlphabetError
 from glyphline.training.augment import Wear
 from glyphline.training.config import (
     BlankConfig,
     CharactersConfig,
     ComposedConfig,
+    DatasetConfig,
     DrawnSetConfig,
     EvaluationSet,
     FolderSetConfig,
@@ -20,13 +23,14 @@ from glyphline.training.config import (
     RenderedConfig,
     Source,
     StripSetConfig,
+    TrainingConfig,
 )
 from glyphline.training.datasets.characters import CharacterSet, read_folder, read_mnist, read_npz
 from glyphline.training.datasets.compose import ComposedReadings, ComposedStrips, join
-from glyphline.training.datasets.labels import read_labels
-from glyphline.training.datasets.real import BlankStrips, RealStrips, read_strips
+from glyphline.training.datasets.real import BlankStrips, RealStrips, decode_all
 from glyphline.training.datasets.rendered import RenderedStrips, find_fonts
-from glyphline.training.datasets.samples import Sample, SampleSource, ink_box
+from glyphline.training.datasets.samples import Sample, SampleSource, SkipCounts, UnusableSampleError, ink_box
+from glyphline.training.datasets.selection import read_selected
 
 
 def read_characters(config: CharactersConfig, root: Path) -> CharacterSet:
@@ -43,12 +47,16 @@ def read_characters(config: CharactersConfig, root: Path) -> CharacterSet:
     return characters
 
 
-def build_source(config: Source, root: Path) -> SampleSource:
+def build_source(
+    config: Source, root: Path, alphabet: Alphabet | None = None, skips: SkipCounts | None = None
+) -> SampleSource:
     """Builds one source of training strips.
 
     Args:
         config: Its configuration.
         root: Folder below which its paths lie.
+        alphabet: What the recogniser reads; a source that skips unknown characters needs it.
+        skips: Counts the real strips that are left out for their labels.
 
     Raises:
         DataError: If its data are missing or unreadable.
@@ -65,8 +73,7 @@ def build_source(config: Source, root: Path) -> SampleSource:
         wear = config.wear.apply(Wear(slant=0.25, elastic=0.012))
         return RenderedStrips(fonts, config.longest, config.marks, config.cells, wear)
     if isinstance(config, RealConfig):
-        samples = read_strips(root / config.path, only=config.only, without=config.without)
-        return RealStrips(samples, config.wear.apply(Wear()))
+        return RealStrips(read_selected(config, root, alphabet, skips), config.wear.apply(Wear()))
     assert isinstance(config, BlankConfig)
     return BlankStrips(config.narrowest, config.wear.apply(Wear(lines=0.6)))
 
@@ -92,12 +99,16 @@ def draw_set_strip(characters: CharacterSet, length: int, random: np.random.Gene
     return Sample(pixels if random.random() < 0.5 else 255 - pixels, text, characters.name)
 
 
-def build_set(config: EvaluationSet, root: Path) -> list[Sample]:
+def build_set(
+    config: EvaluationSet, root: Path, alphabet: Alphabet | None = None, skips: SkipCounts | None = None
+) -> list[Sample]:
     """Builds one evaluation set; the same configuration and data give the same set.
 
     Args:
         config: Its configuration.
         root: Folder below which its paths lie.
+        alphabet: What the recogniser reads; a set that skips unknown characters needs it.
+        skips: Counts the real strips that are left out for their labels.
 
     Returns:
         Its samples; where the set compares digits alone, the texts of the given label file are left as they are.
@@ -106,9 +117,7 @@ def build_set(config: EvaluationSet, root: Path) -> list[Sample]:
         DataError: If its data are missing or unreadable.
     """
     if isinstance(config, FolderSetConfig):
-        limit = config.limit or None
-        folder = root / config.path
-        return read_strips(folder, only=config.only, without=config.without, labels=config.labels, limit=limit)
+        return decode_all(read_selected(config, root, alphabet, skips))
     random = np.random.default_rng(config.seed)
     if isinstance(config, StripSetConfig):
         characters = read_characters(config.characters, root)
@@ -116,13 +125,49 @@ def build_set(config: EvaluationSet, root: Path) -> list[Sample]:
         samples = [draw_set_strip(characters, int(length), random) for length in lengths]
     else:
         assert isinstance(config, DrawnSetConfig)
-        source = build_source(config.source, root)
-        samples = [source.draw(random) for _ in range(config.count)]
+        source = build_source(config.source, root, alphabet, skips)
+        samples = [_draw_usable(source, random) for _ in range(config.count)]
     return [Sample(s.pixels, s.text, f"{s.source} {number}") for number, s in enumerate(samples, 1)]
+
+
+def _draw_usable(source: SampleSource, random: np.random.Generator) -> Sample:
+    """Draws until a strip can be used; gives up with the last one's fault."""
+    for _ in range(100):
+        try:
+            return source.draw(random)
+        except UnusableSampleError as error:
+            fault = error
+    raise fault
 
 
 def check_source_labels(config: Source, root: Path) -> list[tuple[int, str]]:
     """Returns the labels of a source's real strips with their line numbers, to check them against an alphabet."""
     if not isinstance(config, RealConfig):
         return []
-    return [(label.line, label.text) for label in read_labels(root / config.path / "labels.tsv")]
+    return [(image.line, image.text) for image in read_selected(config, root)]
+
+
+def check_labels(config: TrainingConfig, root: Path, alphabet: Alphabet) -> None:
+    """Makes sure, before training, that the labels of all real strips, of sources and validation, can be encoded.
+
+    Labels of data sets with `unknown_characters = "skip"` are passed over: they will be left out.
+
+    Raises:
+        AlphabetError: If some cannot. Every character is named, with the lines where it stands, file by file.
+        DataError: If a data set is missing or not as its format wants it.
+    """
+    parts: list[Source | EvaluationSet] = [*config.sources, *config.validation.values()]
+    lines: dict[Path, dict[int, str]] = {}
+    for part in parts:
+        real = part.source if isinstance(part, DrawnSetConfig) else part
+        if isinstance(real, DatasetConfig) and real.unknown_characters == "refuse":
+            for image in read_selected(real, root):
+                lines.setdefault(image.file, {})[image.line] = image.text
+    faults = []
+    for file, labels in lines.items():
+        try:
+            alphabet.check_labels(sorted(labels.items()))
+        except AlphabetError as error:
+            faults.append(f"{file}: {error}")
+    if faults:
+        raise AlphabetError("; ".join(faults))

@@ -1,0 +1,153 @@
+"""One labelled picture of a data set, which is decoded only when it is asked for."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from PIL import Image
+
+from glyphline.models.errors import ImageError
+from glyphline.models.image import ImageLimits, read_image
+from glyphline.training.datasets.samples import Grey
+from glyphline.training.errors import DataError
+
+PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm")
+
+
+class Picture(Protocol):
+    """A picture that lies somewhere. It can be pickled, so that processes which make strips can be given it."""
+
+    def content(self) -> bytes:
+        """Returns an image file's bytes.
+
+        Raises:
+            DataError: If it cannot be read from where it lies.
+        """
+        ...
+
+    def load(self) -> Grey:
+        """Returns its pixels `(height, width)`.
+
+        Raises:
+            DataError: If it cannot be read from where it lies.
+            ImageError: If it is no image that can be decoded.
+        """
+        ...
+
+
+class EncodedPicture:
+    """A picture that lies somewhere as the bytes of an image file."""
+
+    __slots__ = ()
+
+    def content(self) -> bytes:
+        """Returns the file's bytes."""
+        raise NotImplementedError
+
+    def load(self) -> Grey:
+        """Decodes the bytes as serving does."""
+        return read_image(self.content(), ImageLimits()).pixels
+
+
+@dataclass(frozen=True, slots=True)
+class FilePicture(EncodedPicture):
+    """A picture in a file of its own."""
+
+    path: Path
+
+    def content(self) -> bytes:
+        """Returns the file's bytes."""
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise DataError(f"{self.path}: {error.strerror}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledImage:
+    """A picture and its text.
+
+    Attributes:
+        source: Its name, relative to the data set: what selections and folds look at, and reports show.
+        text: Its true text, in Unicode normal form C.
+        picture: Where its pixels are.
+        file: The file in which its text stands.
+        line: The line there, from 1; where the file has no lines, the number of the record.
+    """
+
+    source: str
+    text: str
+    picture: Picture
+    file: Path
+    line: int
+
+    @property
+    def place(self) -> str:
+        """Where its text stands, for messages."""
+        return f"{self.file}, line {self.line}"
+
+    def load(self) -> Grey:
+        """Decodes the picture.
+
+        Returns:
+            Grey levels `(height, width)`.
+
+        Raises:
+            DataError: If it is missing or no picture that can be read.
+        """
+        try:
+            return self.picture.load()
+        except ImageError as error:
+            raise DataError(f"{self.source} ({self.place}): {error}") from error
+
+    def content(self) -> bytes:
+        """Returns the picture as the bytes of an image file: those of the data set, or PNG where it is cut from a page.
+
+        Raises:
+            DataError: If it is missing or cannot be read.
+        """
+        try:
+            return self.picture.content()
+        except ImageError as error:
+            raise DataError(f"{self.source} ({self.place}): {error}") from error
+
+
+def encode_png(pixels: Grey) -> bytes:
+    """Returns pixels as the bytes of a PNG file, which loses nothing."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+class FolderListing:
+    """Tells whether files exist, with one look at each folder and not one at each file."""
+
+    def __init__(self) -> None:
+        self._names = lru_cache(maxsize=4096)(_names_in)
+
+    def has(self, path: Path) -> bool:
+        """Tells whether a file exists."""
+        return path.name in self._names(path.parent)
+
+
+def _names_in(folder: Path) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(folder))
+    except OSError:
+        return frozenset()
+
+
+def existing_picture(path: Path, listing: FolderListing, place: str) -> FilePicture:
+    """Returns the picture of a file that a label names.
+
+    Raises:
+        DataError: If there is no such file.
+    """
+    if not listing.has(path):
+        raise DataError(f"{path} is named in {place}, but missing")
+    return FilePicture(path)
