@@ -193,7 +193,7 @@ def test_the_schema_version_must_be_there(folder: Path) -> None:
         ({"schema_version": "1"}, "schema_version"),
         ({"head": "transformer"}, "head"),
         ({"head": "attention"}, "graphs"),
-        ({"states": [{"name": "hidden", "kind": "fixed", "size": 8}]}, "attention head, and no other"),
+        ({"states": [{"name": "hidden", "kind": "fixed", "size": 8}]}, "no CTC head, lists"),
         ({"temperature": 0.0}, "temperature"),
         ({"pixels_per_frame": -1.0}, "pixels_per_frame"),
         ({"graphs": {"network": "../network.onnx"}}, "graphs"),

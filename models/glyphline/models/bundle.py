@@ -27,6 +27,7 @@ __all__ = [
     "DataSource",
     "DecoderDefaults",
     "Evaluation",
+    "HeadName",
     "Manifest",
     "Probe",
     "StateTensor",
@@ -38,7 +39,11 @@ MANIFEST_NAME = "manifest.json"
 MODEL_CARD_NAME = "model_card.md"
 SCHEMA_VERSION: Final = 1
 
-_GRAPH_ROLES = {"ctc": {"network"}, "attention": {"encoder", "decoder_step"}}
+HeadName = Literal["ctc", "attention", "flatten", "image-first", "pooled-state"]
+"""Kinds of network; all but `ctc` write step by step."""
+
+_NETWORK = {"network"}
+_STEPS = {"encoder", "decoder_step"}
 
 # A plain name can neither leave the folder nor hide in it.
 PlainName = Annotated[str, StringConstraints(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]*\z")]
@@ -57,7 +62,7 @@ class DecoderDefaults(_Record):
     Attributes:
         name: Which search.
         beam_width: Hypotheses kept by the beam search.
-        length_penalty: Exponent α of the attention head's score / lengthᵅ.
+        length_penalty: Exponent α of a step-wise head's score / lengthᵅ.
     """
 
     name: Literal["greedy", "beam"] = "greedy"
@@ -66,11 +71,12 @@ class DecoderDefaults(_Record):
 
 
 class StateTensor(_Record):
-    """One tensor of the attention decoder's recurrent state.
+    """One tensor of the recurrent state of a step-wise head's decoder.
 
     Attributes:
         name: The graphs call it `initial_<name>`, `<name>` and `next_<name>`.
-        kind: `fixed` is (batch, size); `frames` is (batch, frames), as wide as the encoder's memory is long.
+        kind: `fixed` is (batch, size); `frames` is (batch, frames), as wide as the encoder's memory is long; only
+            an attention head has such.
         size: Width of a `fixed` state, None otherwise.
     """
 
@@ -151,8 +157,8 @@ class Manifest(_Record):
         pixels_per_frame: Width of one output frame, in pixels of the normalised image.
         width_multiple: The graphs take only widths that are a multiple of it.
         temperature: Log-probabilities are divided by it before confidences are taken from them.
-        graphs: File of each graph: `network` of a CTC head, `encoder` and `decoder_step` of an attention head.
-        states: Recurrent state of the attention decoder, in the order of its graphs' tensors.
+        graphs: File of each graph: `network` of a CTC head, `encoder` and `decoder_step` of any other.
+        states: Recurrent state of a step-wise head's decoder, in the order of its graphs' tensors.
         probe: Checked whenever the bundle is loaded.
         training: How the model was made.
         evaluation: What it scored.
@@ -167,7 +173,7 @@ class Manifest(_Record):
     name: PlainName
     version: int = Field(ge=1)
     task: str
-    head: Literal["ctc", "attention"]
+    head: HeadName
     alphabet: list[str]
     image: ImageSettings = ImageSettings()
     max_output_length: int = Field(ge=1)
@@ -188,11 +194,13 @@ class Manifest(_Record):
 
     @model_validator(mode="after")
     def _check_head(self) -> Self:
-        expected = _GRAPH_ROLES[self.head]
+        expected = _NETWORK if self.head == "ctc" else _STEPS
         if set(self.graphs) != expected:
-            raise ValueError(f"a bundle with a {self.head} head has the graphs {sorted(expected)}")
-        if (self.head == "attention") != bool(self.states):
-            raise ValueError("an attention head, and no other, lists its recurrent states")
+            raise ValueError(f"a bundle with the head {self.head} has the graphs {sorted(expected)}")
+        if (self.head != "ctc") != bool(self.states):
+            raise ValueError("a head that writes step by step, and no CTC head, lists its recurrent states")
+        if self.head != "attention" and any(state.kind == "frames" for state in self.states):
+            raise ValueError("a state over frames is of an attention head: no other looks at them")
         if len({state.name for state in self.states}) != len(self.states):
             raise ValueError("two recurrent states have one name")
         return self

@@ -21,7 +21,9 @@ from glyphline.models.timings import StageTimings
 if TYPE_CHECKING:
     import onnxruntime
 
-__all__ = ["AttentionHead", "CtcHead", "Head", "open_head"]
+__all__ = ["HEADS_THAT_LOOK_AT_FRAMES", "CtcHead", "Head", "StepHead", "open_head"]
+
+HEADS_THAT_LOOK_AT_FRAMES = frozenset({"attention"})
 
 _INPUTS = ["images", "widths"]
 
@@ -81,7 +83,9 @@ def open_head(bundle: Bundle, alphabet: Alphabet, device: Device, threads: int, 
         return CtcHead(sessions["network"])
     states = [state.name for state in bundle.manifest.states]
     encoder, step = sessions["encoder"], sessions["decoder_step"]
-    head = AttentionHead(encoder, step, states, alphabet.start)
+    head = StepHead(
+        encoder, step, states, alphabet.start, looks_at_frames=bundle.manifest.head in HEADS_THAT_LOOK_AT_FRAMES
+    )
     _check_graph(encoder, files["encoder"], _INPUTS, head.encoder_outputs, None)
     _check_graph(step, files["decoder_step"], head.step_inputs, head.step_outputs, alphabet)
     return head
@@ -141,7 +145,7 @@ class CtcHead:
             return decode_ctc(log_probabilities, lengths, options, temperature=temperature)
 
 
-class AttentionHead:
+class StepHead:
     """Two graphs: an encoder, and a decoder that takes one step at a time."""
 
     def __init__(
@@ -150,14 +154,26 @@ class AttentionHead:
         step: "onnxruntime.InferenceSession",
         states: Sequence[str],
         start: int,
+        *,
+        looks_at_frames: bool,
     ) -> None:
+        """Puts a head together.
+
+        Args:
+            encoder: From images to what the decoder starts with.
+            step: One step of the decoder.
+            states: Names of the tensors of its recurrent state.
+            start: The class that stands for the start of a text.
+            looks_at_frames: Whether the decoder is given the encoder's frames at every step, as attention is.
+        """
         self._encoder = encoder
         self._step = step
-        self._states = list(states)
         self._start = start
-        self.encoder_outputs = ["memory", "keys", "lengths", *(f"initial_{name}" for name in states)]
-        self.step_inputs = ["symbols", "memory", "keys", "lengths", *states]
-        self.step_outputs = ["log_probabilities", "attention", *(f"next_{name}" for name in states)]
+        self._frames = ["memory", "keys", "lengths"] if looks_at_frames else []
+        self.encoder_outputs = [*(self._frames or ["lengths"]), *(f"initial_{name}" for name in states)]
+        self.step_inputs = ["symbols", *self._frames, *states]
+        looked = ["attention"] if looks_at_frames else []
+        self.step_outputs = ["log_probabilities", *looked, *(f"next_{name}" for name in states)]
 
     @property
     def provider(self) -> str:
@@ -175,26 +191,37 @@ class AttentionHead:
         """Reads a batch of normalised images, as `Head.read` says."""
         with timings.measure("infer"):
             encoded = self._encoder.run(self.encoder_outputs, {"images": images, "widths": widths})
+        lengths = encoded[self.encoder_outputs.index("lengths")]
+        seen = len(self._frames)
         with timings.measure("search"):
-            decoder = _BoundDecoder(self, encoded, timings)
-            return decode_attention(decoder, encoded[2], self._start, options, temperature=temperature)
+            decoder = _BoundDecoder(self, encoded[:seen], encoded[seen or 1 :], len(lengths), timings)
+            return decode_attention(decoder, lengths, self._start, options, temperature=temperature)
 
-    def step(self, inputs: Sequence[NDArray[np.generic]]) -> list[FloatArray]:
-        """Runs the decoder's step on its inputs in order, and returns its outputs in order."""
+    def step(self, inputs: Sequence[NDArray[np.generic]]) -> StepOutput:
+        """Runs the decoder's step on its inputs in order."""
         outputs: list[FloatArray] = self._step.run(self.step_outputs, dict(zip(self.step_inputs, inputs, strict=True)))
-        return outputs
+        if self._frames:
+            return StepOutput(outputs[0], outputs[1], outputs[2:])
+        return StepOutput(outputs[0], None, outputs[1:])
 
 
 class _BoundDecoder:
-    """The decoder of an attention head, bound to the encoded images of one batch."""
+    """The decoder of a step-wise head, bound to the encoded images of one batch."""
 
-    def __init__(self, head: AttentionHead, encoded: Sequence[FloatArray], timings: StageTimings) -> None:
+    def __init__(
+        self,
+        head: StepHead,
+        frames: Sequence[FloatArray],
+        initial: Sequence[FloatArray],
+        count: int,
+        timings: StageTimings,
+    ) -> None:
         self._head = head
-        self._encoded = encoded[:3]
-        self._initial = encoded[3:]
+        self._frames = frames
+        self._initial = initial
         self._timings = timings
-        self._images = np.arange(len(encoded[0]))
-        self._rows = self._encoded
+        self._images = np.arange(count)
+        self._rows = frames
 
     def start(self) -> Sequence[FloatArray]:
         return self._initial
@@ -202,7 +229,6 @@ class _BoundDecoder:
     def step(self, symbols: NDArray[np.int64], states: Sequence[FloatArray], images: NDArray[np.int64]) -> StepOutput:
         if not np.array_equal(images, self._images):
             # One row of memory for every hypothesis; from step to step these seldom change.
-            self._images, self._rows = images, [tensor[images] for tensor in self._encoded]
+            self._images, self._rows = images, [tensor[images] for tensor in self._frames]
         with self._timings.measure("infer"):
-            log_probabilities, attention, *following = self._head.step([symbols, *self._rows, *states])
-        return StepOutput(log_probabilities, attention, following)
+            return self._head.step([symbols, *self._rows, *states])

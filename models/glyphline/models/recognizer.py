@@ -239,15 +239,15 @@ class Recognizer:
             """Takes a frame edge to a column of the original image, which may lie in the padding beside it."""
             return (edge * manifest.pixels_per_frame - manifest.image.padding) * scale
 
-        for symbol, value, (left, right) in zip(
-            hypothesis.symbols, hypothesis.symbol_log_probabilities, hypothesis.spans, strict=True
-        ):
-            yield Token(
-                text=self.alphabet.symbols[symbol - 1],
-                confidence=line_confidence([value]),
+        spans = hypothesis.spans
+        places = [None] * len(hypothesis.symbols) if spans is None else spans
+        for symbol, value, edges in zip(hypothesis.symbols, hypothesis.symbol_log_probabilities, places, strict=True):
+            span = None
+            if edges is not None:
+                left, right = place(edges[0]), place(edges[1])
                 # What lies in the padding is moved to the image's edge, where it keeps the width of a frame.
-                span=(min(max(place(left), 0.0), width - frame), max(min(place(right), width), frame)),
-            )
+                span = min(max(left, 0.0), width - frame), max(min(right, width), frame)
+            yield Token(text=self.alphabet.symbols[symbol - 1], confidence=line_confidence([value]), span=span)
 
 
 def load_recognizer(

@@ -19,10 +19,13 @@ Examples:
 
 
 class Head(StrEnum):
-    """Which of a network's two heads reads."""
+    """Which of a network's heads reads."""
 
     CTC = "ctc"
     ATTENTION = "attention"
+    FLATTEN = "flatten"
+    IMAGE_FIRST = "image-first"
+    POOLED_STATE = "pooled-state"
 
 
 def export(
@@ -31,7 +34,10 @@ def export(
     output: Annotated[Path, typer.Option(metavar="DIR", help="Repository that gets <name>/<version>/.")],
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of the model.")],
     version: Annotated[int, typer.Option(metavar="N", min=1, help="Version of the model.")] = 1,
-    head: Annotated[Head, typer.Option(help="Which head of the network reads.")] = Head.CTC,
+    head: Annotated[
+        Head | None,
+        typer.Option(help="Which head of the network reads.  [default: ctc where it was trained, else the other]"),
+    ] = None,
     data_root: Annotated[
         Path | None,
         typer.Option(metavar="DIR", envvar="GLYPHLINE_DATA_ROOT", help="Folder of the data the run was trained on."),
@@ -43,5 +49,5 @@ def export(
     with training_room():
         from glyphline.training.export import export_run
 
-        bundle = export_run(run, output, name, version, head.value, data_root)
+        bundle = export_run(run, output, name, version, head.value if head is not None else None, data_root)
     print(bundle)

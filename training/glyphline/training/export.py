@@ -36,13 +36,13 @@ from glyphline.models.image import GreyImage, normalise
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.session import available_threads
 from glyphline.training.card import write_card
-from glyphline.training.config import TrainingConfig
+from glyphline.training.config import NetworkConfig, TrainingConfig
 from glyphline.training.datasets.build import build_set
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import ExportError
 from glyphline.training.evaluate import read_samples
 from glyphline.training.loop import load_network
-from glyphline.training.networks.encoder import Encoder
+from glyphline.training.networks.encoder import StripEncoder
 from glyphline.training.networks.onnx_recurrent import OPSET
 from glyphline.training.networks.recogniser import RecogniserNetwork
 from glyphline.training.onnx_graphs import Head, make_graphs, write_graph
@@ -63,10 +63,10 @@ def check_texts(
     for sample, reading in zip(samples, read_samples(recognizer, samples), strict=True):
         pixels = normalise(GreyImage(sample.pixels), config.image)
         width = pixels.shape[1]
-        padded = np.pad(pixels, ((0, 0), (0, -width % Encoder.WIDTH_MULTIPLE)))
+        padded = np.pad(pixels, ((0, 0), (0, -width % StripEncoder.WIDTH_MULTIPLE)))
         images = torch.from_numpy(padded)[None, None]
         symbols = network.read(images, torch.tensor([width]), config.max_output_length)[head][0]
-        expected = alphabet.decode(symbols)[: config.max_output_length]
+        expected = alphabet.decode(symbols[: config.max_output_length])
         if reading.text != expected:
             raise ExportError(
                 f"{sample.source}: torch reads {expected!r}, the bundle {reading.text!r}: no bundle was written"
@@ -82,7 +82,26 @@ def git_commit(folder: Path) -> str:
         return "unknown"
 
 
-def export_run(run: Path, output: Path, name: str, version: int, head: str, data_root: Path | None) -> Path:
+def choose_head(config: NetworkConfig) -> Head:
+    """Returns the head that is exported where none is named: `ctc` if there is one, else the step-wise head."""
+    if "ctc" in config.heads or config.decoder_head is None:
+        return "ctc"
+    return config.decoder_head
+
+
+def list_states(network: RecogniserNetwork) -> list[StateTensor]:
+    """Returns what a manifest says of the state of a network's step-wise head."""
+    decoder = network.decoder
+    assert decoder is not None
+    return [
+        StateTensor(name=name, kind="frames")
+        if name in decoder.frame_states
+        else StateTensor(name=name, kind="fixed", size=decoder.size)
+        for name in decoder.state_names
+    ]
+
+
+def export_run(run: Path, output: Path, name: str, version: int, head: str | None, data_root: Path | None) -> Path:
     """Exports one head of a trained network as a bundle.
 
     Args:
@@ -90,7 +109,7 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str, data
         output: Repository folder; the bundle becomes `<output>/<name>/<version>`.
         name: Name of the bundle.
         version: Its version.
-        head: `ctc` or `attention`.
+        head: Which of its heads; where none is named, `ctc` if the network has it, else its step-wise head.
         data_root: Folder of the data; probe, calibration and the check of texts come from the validation sets.
 
     Returns:
@@ -106,8 +125,8 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str, data
         raise ExportError(
             "the folder of the run's data is needed (--data-root): its validation sets calibrate the bundle"
         )
-    chosen = cast(Head, head)
     config, network, strips_seen = load_network(run)
+    chosen = cast(Head, head) if head is not None else choose_head(config.network)
     samples = [sample for settings in config.validation.values() for sample in build_set(settings, data_root)]
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{version}-", dir=target.parent))
@@ -118,36 +137,28 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str, data
             write_graph(graph, partial / f"{graph.role}.onnx")
         difference = check_parity(network, chosen, partial, config.image.height)
         logger.info("greatest difference of a probability between torch and ONNX Runtime: %.2g", difference)
-        assert network.attention is not None or chosen == "ctc"
-        states = []
-        if chosen == "attention" and network.attention is not None:
-            for state in network.attention.state_names:
-                over_frames = state in ("previous", "covered")
-                size = None if over_frames else network.attention.size
-                states.append(StateTensor(name=state, kind="frames" if over_frames else "fixed", size=size))
-        probe = next(s for s in samples if len(s.text) >= 5)
+        states = list_states(network) if chosen != "ctc" else []
+        probe = next((s for s in samples if len(s.text) >= 5), max(samples, key=lambda sample: len(sample.text)))
         Image.fromarray(probe.pixels).save(partial / "probe.png")
-        frame = Encoder.WIDTH_MULTIPLE / (config.network.frames_per_step if chosen == "ctc" else 1)
+        frame = StripEncoder.WIDTH_MULTIPLE / (config.network.frames_per_step if chosen == "ctc" else 1)
         manifest = Manifest(
             name=name,
             version=version,
             task=config.task,
             head=chosen,
-            alphabet=list(config.alphabet),
+            alphabet=list(config.make_alphabet().symbols),
             image=config.image,
             max_output_length=config.max_output_length,
-            decoder=DecoderDefaults(name="greedy", beam_width=10, length_penalty=1.0 if chosen == "attention" else 0.0),
+            decoder=DecoderDefaults(name="greedy", beam_width=10, length_penalty=0.0 if chosen == "ctc" else 1.0),
             pixels_per_frame=frame,
-            width_multiple=Encoder.WIDTH_MULTIPLE,
+            width_multiple=StripEncoder.WIDTH_MULTIPLE,
             graphs={graph.role: f"{graph.role}.onnx" for graph in graphs},
             states=states,
             probe=Probe(image="probe.png", text="", confidence=0.0),
             training={
                 "config": config.model_dump(mode="json"),
                 "strips_seen": strips_seen,
-                "parameters": sum(
-                    parameter.numel() for graph in graphs[:1] for parameter in _parameters(network, chosen)
-                ),
+                "parameters": sum(parameter.numel() for parameter in _parameters(network, chosen)),
                 "parity": difference,
                 "opset": OPSET,
                 "torch": torch.__version__,
@@ -168,7 +179,7 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str, data
 
 def _parameters(network: RecogniserNetwork, head: Head) -> Iterator[nn.Parameter]:
     yield from network.encoder.parameters()
-    part = network.ctc if head == "ctc" else network.attention
+    part = network.ctc if head == "ctc" else network.decoder
     assert part is not None
     yield from part.parameters()
 

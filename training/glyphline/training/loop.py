@@ -167,7 +167,7 @@ class RecogniserModule(lightning.LightningModule):
 
     def _decoder_inputs(self, labels: Tensor) -> Tensor | None:
         """Start symbol and label `(batch, longest + 1)`; a few are replaced, as the decoder's own errors will be."""
-        if self.network.attention is None:
+        if self.network.decoder is None:
             return None
         start = torch.full_like(labels[:, :1], self.alphabet.start)
         masked = torch.rand(labels.shape) < self.config.loop.input_masking

@@ -8,18 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import onnx
 import torch
 from torch import Tensor, nn
 
+from glyphline.training.config.network import HeadName
 from glyphline.training.errors import ExportError
-from glyphline.training.networks.graphs import CTCGraph, DecoderStepGraph, EncoderGraph
+from glyphline.training.networks.graphs import CTCGraph, EncoderGraph, FrameStepGraph, VectorStepGraph
 from glyphline.training.networks.onnx_recurrent import OPSET
 from glyphline.training.networks.recogniser import RecogniserNetwork
 
-Head = Literal["ctc", "attention"]
+Head = HeadName
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Graph:
         inputs: Example inputs by name, in order; axis 0 is the batch.
         outputs: Names of the outputs, in order.
         dynamic: For each input, its axes besides the batch that vary, and their names.
+        states: How many of the inputs, the last ones, are given to the module as one list of tensors.
     """
 
     role: str
@@ -39,6 +41,7 @@ class Graph:
     inputs: dict[str, Tensor]
     outputs: list[str]
     dynamic: dict[str, dict[int, str]]
+    states: int = 0
 
 
 def make_graphs(network: RecogniserNetwork, head: Head, height: int) -> list[Graph]:
@@ -53,28 +56,36 @@ def make_graphs(network: RecogniserNetwork, head: Head, height: int) -> list[Gra
     varying = {"images": {3: "width"}, "widths": {}}
     if head == "ctc":
         if network.ctc is None:
-            raise ExportError("this network has no CTC head")
+            raise ExportError(_lacks(network, head))
         module = CTCGraph(network.encoder, network.ctc).eval()
         return [Graph("network", module, strips, ["log_probabilities", "lengths"], varying)]
-    if network.attention is None:
-        raise ExportError("this network has no attention head")
-    names = network.attention.state_names
+    decoder = network.decoder
+    if decoder is None or network.config.decoder_head != head:
+        raise ExportError(_lacks(network, head))
+    names = decoder.state_names
     with torch.no_grad():
         memory, lengths = network.encoder(images, widths)
-        keys, state = network.attention.begin(memory, lengths)
-    encoder = EncoderGraph(network.encoder, network.attention).eval()
-    step = DecoderStepGraph(network.attention).eval()
-    inputs = {"symbols": torch.tensor([1, 2, 3]), "memory": memory, "keys": keys, "lengths": lengths}
+        keys, state = decoder.begin(memory, lengths)
+    looks = decoder.looks_at_frames
+    seen = ["memory", "keys", "lengths"] if looks else ["lengths"]
+    encoder = EncoderGraph(network.encoder, decoder).eval()
+    step = FrameStepGraph(decoder).eval() if looks else VectorStepGraph(decoder).eval()
+    inputs = {"symbols": torch.tensor([1, 2, 3]) % network.symbols}
+    if keys is not None:
+        inputs |= {"memory": memory, "keys": keys, "lengths": lengths}
     inputs |= dict(zip(names, state, strict=True))
-    frames = {1: "frames"}
-    dynamic = {name: dict(frames) if name in ("memory", "keys", "previous", "covered") else {} for name in inputs}
-    following = [f"next_{name}" for name in names]
+    over_frames = {"memory", "keys", *decoder.frame_states}
+    dynamic = {name: {1: "frames"} if name in over_frames else {} for name in inputs}
+    written = ["log_probabilities", "attention"] if looks else ["log_probabilities"]
     return [
-        Graph(
-            "encoder", encoder, strips, ["memory", "keys", "lengths", *(f"initial_{name}" for name in names)], varying
-        ),
-        Graph("decoder_step", step, inputs, ["log_probabilities", "attention", *following], dynamic),
+        Graph("encoder", encoder, strips, [*seen, *(f"initial_{name}" for name in names)], varying),
+        Graph("decoder_step", step, inputs, [*written, *(f"next_{name}" for name in names)], dynamic, len(names)),
     ]
+
+
+def _lacks(network: RecogniserNetwork, head: Head) -> str:
+    name = "CTC" if head == "ctc" else head
+    return f"this network has no {name} head: it was trained with {' and '.join(network.config.heads)}"
 
 
 @contextmanager
@@ -99,8 +110,9 @@ def write_graph(graph: Graph, path: Path) -> None:
     shapes = [{0: batch, **dict.fromkeys(graph.dynamic[name], batch)} for name in graph.inputs]
     arguments: list[object] = list(graph.inputs.values())
     dynamic: list[object] = list(shapes)
-    if graph.role == "decoder_step":  # the state is one list of tensors
-        arguments, dynamic = [*arguments[:4], arguments[4:]], [*dynamic[:4], dynamic[4:]]
+    if graph.states:
+        first = len(arguments) - graph.states
+        arguments, dynamic = [*arguments[:first], arguments[first:]], [*dynamic[:first], dynamic[first:]]
     with quiet():
         torch.onnx.export(
             graph.module,

@@ -22,10 +22,17 @@ PARITY_BATCHES = (1, 2, 5, 33)
 PARITY_WIDTHS = (16, 32, 64, 100, 128, 332)
 
 
+def widths_of(network: RecogniserNetwork) -> list[int]:
+    """Returns the widths of the grid that a network takes; the widest is the canvas, where there is one."""
+    canvas = network.config.canvas_width
+    return [width for width in PARITY_WIDTHS if width < canvas] + [canvas] if canvas else list(PARITY_WIDTHS)
+
+
 def check_parity(network: RecogniserNetwork, head: Head, folder: Path, height: int) -> float:
     """Compares torch and ONNX Runtime over a grid of batch sizes and widths.
 
-    The attention head is followed for several steps, each side with its own states.
+    A step-wise head is followed for several steps, each side with its own states. Widths stop at the canvas of a head
+    that has one.
 
     Args:
         network: The trained network.
@@ -44,7 +51,7 @@ def check_parity(network: RecogniserNetwork, head: Head, folder: Path, height: i
     sessions = {role: open_session(folder / f"{role}.onnx", "cpu", 1) for role in roles}
     worst = 0.0
     for batch in PARITY_BATCHES:
-        for width in PARITY_WIDTHS:
+        for width in widths_of(network):
             widths = random.integers(1, width + 1, batch)
             widths[0] = width
             images = random.integers(0, 256, (batch, 1, height, width)).astype(np.uint8)
@@ -53,7 +60,7 @@ def check_parity(network: RecogniserNetwork, head: Head, folder: Path, height: i
             if head == "ctc":
                 difference = _compare_ctc(network, sessions["network"], feeds)
             else:
-                difference = _compare_attention(network, sessions["encoder"], sessions["decoder_step"], feeds)
+                difference = _compare_steps(network, sessions["encoder"], sessions["decoder_step"], feeds)
             worst = max(worst, difference)
             if not difference <= TOLERANCE:
                 raise ExportError(
@@ -85,26 +92,32 @@ def _compare_ctc(
 
 
 @torch.no_grad()
-def _compare_attention(
+def _compare_steps(
     network: RecogniserNetwork,
     encoder: onnxruntime.InferenceSession,
     step: onnxruntime.InferenceSession,
     feeds: dict[str, NDArray[Any]],
     steps: int = 6,
 ) -> float:
-    head = network.attention
+    head = network.decoder
     assert head is not None
-    memory, keys, lengths, *states = encoder.run(None, feeds)
-    torch_memory, torch_lengths = network.encoder(torch.from_numpy(feeds["images"]), torch.from_numpy(feeds["widths"]))
-    torch_keys, torch_states = head.begin(torch_memory, torch_lengths)
-    mask = torch.arange(torch_memory.shape[1]).unsqueeze(0) < torch_lengths.unsqueeze(1)
+    encoded = dict(zip([output.name for output in encoder.get_outputs()], encoder.run(None, feeds), strict=True))
+    frames = {name: encoded[name] for name in ("memory", "keys", "lengths")} if head.looks_at_frames else {}
+    states = [encoded[f"initial_{name}"] for name in head.state_names]
+    memory, lengths = network.encoder(torch.from_numpy(feeds["images"]), torch.from_numpy(feeds["widths"]))
+    if not np.array_equal(encoded["lengths"], lengths.numpy()):
+        raise ExportError(
+            f"ONNX Runtime counts {encoded['lengths'].tolist()} frames, torch {lengths.tolist()}: no bundle was written"
+        )
+    keys, torch_states = head.begin(memory, lengths)
+    mask = torch.arange(memory.shape[1]).unsqueeze(0) < lengths.unsqueeze(1)
     symbols = np.full(len(lengths), head.start, np.int64)
+    outputs = ["log_probabilities", *(f"next_{name}" for name in head.state_names)]
     worst = 0.0
     for _ in range(steps):
-        inputs = {"symbols": symbols, "memory": memory, "keys": keys, "lengths": lengths}
-        inputs |= dict(zip(head.state_names, states, strict=True))
-        found, _, *states = step.run(None, inputs)
-        scores, _, torch_states = head.step(torch.from_numpy(symbols), torch_memory, torch_keys, mask, torch_states)
+        inputs = {"symbols": symbols, **frames, **dict(zip(head.state_names, states, strict=True))}
+        found, *states = step.run(outputs, inputs)
+        scores, _, torch_states = head.step(torch.from_numpy(symbols), memory, keys, mask, torch_states)
         expected = torch.softmax(scores, dim=-1).numpy()
         worst = max(worst, float(np.abs(np.exp(found) - expected).max()))
         symbols = expected.argmax(axis=1).astype(np.int64)

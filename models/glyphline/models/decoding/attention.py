@@ -1,4 +1,4 @@
-"""Decoding of an attention head: a loop over the decoder's step, greedy or with a beam, for many images at once.
+"""Decoding of the heads that write step by step: a loop over the step, greedy or with a beam, for many images at once.
 
 A hypothesis is scored by its log-probability divided by Tᵅ, where T counts its symbols and its end. The search keeps,
 for each image, the best unfinished hypotheses and the best finished ones. It stops when no unfinished one can ever
@@ -8,8 +8,9 @@ become the best, nor is one about to get among the alternatives asked for. Two r
 - A hypothesis of the maximum length either ends there, if that is what the network deems likeliest, or is a candidate
   as it stands, flagged as truncated. So there is always something to return.
 
-A symbol's place is where the network looked when it wrote it: the shortest stretch of frames that holds three quarters
-of the attention. A mean would be drawn away by the little that networks spend on what they read before.
+A symbol's place is where an attention head looked when it wrote it: the shortest stretch of frames that holds three
+quarters of the attention. A mean would be drawn away by the little that networks spend on what they read before. Heads
+that do not look at frames know of no places.
 """
 
 import heapq
@@ -37,17 +38,17 @@ class StepOutput:
 
     Attributes:
         log_probabilities: Of the next symbol, class 0 is the end (rows, symbols).
-        attention: Where the decoder looked (rows, frames).
+        attention: Where the decoder looked (rows, frames); None if it does not look at frames.
         states: The recurrent state after the step, each (rows, ...).
     """
 
     log_probabilities: FloatArray
-    attention: FloatArray
+    attention: FloatArray | None
     states: Sequence[FloatArray]
 
 
 class DecoderStep(Protocol):
-    """An attention decoder bound to a set of encoded images. Its rows are independent of one another."""
+    """A step-wise decoder bound to a set of encoded images. Its rows are independent of one another."""
 
     def start(self) -> Sequence[FloatArray]:
         """Returns the initial recurrent state, each tensor (images, ...)."""
@@ -99,10 +100,11 @@ class _History:
         self._log_probabilities: list[FloatArray] = []
         self._attention: list[FloatArray] = []
 
-    def add(self, log_probabilities: FloatArray, attention: FloatArray) -> None:
-        """Keeps a step's (rows, symbols) and (rows, frames)."""
+    def add(self, log_probabilities: FloatArray, attention: FloatArray | None) -> None:
+        """Keeps a step's (rows, symbols) and, where it looked at frames, (rows, frames)."""
         self._log_probabilities.append(log_probabilities)
-        self._attention.append(attention)
+        if attention is not None:
+            self._attention.append(attention)
 
     def hypothesis(self, image: int, symbols: list[int], rows: list[int], total: float) -> Hypothesis:
         """Puts a hypothesis together.
@@ -119,8 +121,10 @@ class _History:
             outputs = np.array([step[row] for step, row in zip(self._log_probabilities, rows, strict=False)])
             written = np.array([*symbols, END] if ended else symbols)
             chances = calibrated_at(outputs, written, self._temperature).tolist()
-        length = int(self._lengths[image])
-        spans = tuple(_span(step[row], length) for step, row, _ in zip(self._attention, rows, symbols, strict=False))
+        spans = None
+        if self._attention:
+            length, looks = int(self._lengths[image]), zip(self._attention, rows, symbols, strict=False)
+            spans = tuple(_span(step[row], length) for step, row, _ in looks)
         return Hypothesis(
             symbols=tuple(symbols),
             score=total / len(rows) ** self._penalty,

@@ -12,16 +12,17 @@ class Hypothesis:
     Attributes:
         symbols: Network classes, blank and end excluded.
         score: What the decoder ranks by, higher is better.
-        log_probability: Of the text given the image. CTC: summed over all alignments; attention: over the steps, the
+        log_probability: Of the text given the image. CTC: summed over all alignments; step by step: over the steps, the
             end included.
         symbol_log_probabilities: One per symbol, calibrated by the temperature.
         closing_log_probability: Calibrated log-probability that nothing more follows, where the decoder weighs it.
-            Attention: of the end, None if truncated. CTC: mean of the blank over all frames if there is no symbol,
+            Step by step: of the end, None if truncated. CTC: mean of the blank over all frames if there is no symbol,
             None otherwise.
         spans: First and last frame edge of each symbol, in frames, half-open: a symbol of frame 3 alone spans
             (3.0, 4.0). CTC: what was read for the symbol, from the end of the frames that write the symbol before to
             the end of those that write this one, so spans join without gaps; the first is as long as the others are on
             average, a lone one begins with the strip. Attention: the shortest stretch that holds most of the attention.
+            None where the network does not look at frames.
         truncated: Whether the text was cut at the maximum length.
     """
 
@@ -30,7 +31,7 @@ class Hypothesis:
     log_probability: float
     symbol_log_probabilities: tuple[float, ...]
     closing_log_probability: float | None
-    spans: tuple[tuple[float, float], ...]
+    spans: tuple[tuple[float, float], ...] | None
     truncated: bool = False
 
 

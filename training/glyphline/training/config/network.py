@@ -2,44 +2,108 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self, get_args
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from glyphline.training.config.base import Section
+
+DecoderHeadName = Literal["attention", "flatten", "image-first", "pooled-state"]
+HeadName = Literal["ctc", DecoderHeadName]
+CellName = Literal["rnn", "gru", "lstm"]
+EncoderName = Literal["cnn", "mobilenet_v3_small", "mobilenet_v3_large", "resnet18", "resnet34"]
+
+FRAME_COLUMNS = 4
+"""Columns of pixels a frame of any encoder."""
 
 
 class NetworkConfig(Section):
     """Sizes and kinds of the network.
 
     Attributes:
-        heads: `ctc`, `attention`, or both trained together on one encoder.
-        channels: Channels of the four convolutional blocks.
-        residual_blocks: Residual blocks after the third convolutional block, and again after the fourth.
-        weigh_rows: Whether a column's features also tell where in the strip's height they stand.
+        heads: `ctc`, one of `attention`, `flatten`, `image-first` and `pooled-state`, or `ctc` and one of them trained
+            together on one encoder.
+        encoder: `cnn`, made for strips, or a network of torchvision, whose own sizes then count.
+        channels: Channels of the four convolutional blocks of `cnn`.
+        residual_blocks: Residual blocks of `cnn` after the third convolutional block, and again after the fourth.
+        weigh_rows: Whether a column's features of `cnn` also tell where in the strip's height they stand.
         encoder_cell: Recurrent cell of the encoder.
         encoder_size: Its state size in each direction.
-        encoder_layers: Number of its layers.
+        encoder_layers: Number of its layers; 0 is an encoder of convolutions alone.
+        bidirectional: Whether its layers read backwards, too.
         frames_per_step: CTC output frames for each encoder frame of four columns.
-        decoder_cell: Recurrent cell of the attention decoder.
+        decoder_cell: Recurrent cell of the step-wise head.
         decoder_size: Its state size.
+        decoder_layers: Number of its layers.
         attention_size: Inner size of the attention.
-        embedding_size: Size of the decoder's symbol embedding.
+        embedding_size: Size of the step-wise head's symbol embedding, and of Show and Tell's image vector.
+        image_every_step: Whether an `image-first` head is shown the image vector at every step (LRCN) or only before
+            the first (Show and Tell).
+        canvas_width: Width of the `flatten` head's canvas in normalised pixels, a multiple of four; no strip may be
+            wider, so `image.max_width` is at most that.
         dropout: Share of features zeroed while training.
         gate_bias: Initial bias of forget and update gates.
     """
 
-    heads: tuple[Literal["ctc", "attention"], ...] = ("ctc", "attention")
+    heads: tuple[HeadName, ...] = ("ctc", "attention")
+    encoder: EncoderName = "cnn"
     channels: tuple[int, int, int, int] = (32, 64, 128, 192)
     residual_blocks: int = Field(default=0, ge=0)
     weigh_rows: bool = False
-    encoder_cell: Literal["rnn", "gru", "lstm"] = "lstm"
+    encoder_cell: CellName = "lstm"
     encoder_size: int = Field(default=128, ge=1)
-    encoder_layers: int = Field(default=2, ge=1)
+    encoder_layers: int = Field(default=2, ge=0)
+    bidirectional: bool = True
     frames_per_step: int = Field(default=2, ge=1, le=4)
-    decoder_cell: Literal["gru", "lstm"] = "gru"
+    decoder_cell: CellName = "gru"
     decoder_size: int = Field(default=192, ge=1)
+    decoder_layers: int = Field(default=1, ge=1)
     attention_size: int = Field(default=96, ge=1)
     embedding_size: int = Field(default=32, ge=1)
+    image_every_step: bool = False
+    canvas_width: int = Field(default=0, ge=0, multiple_of=FRAME_COLUMNS)
     dropout: float = Field(default=0.1, ge=0, lt=1)
     gate_bias: float = 1.0
+
+    @property
+    def decoder_head(self) -> DecoderHeadName | None:
+        """The step-wise head, where there is one."""
+        for head in self.heads:
+            if head != "ctc":
+                return head
+        return None
+
+    @field_validator("heads")
+    @classmethod
+    def _check_heads(cls, heads: tuple[HeadName, ...]) -> tuple[HeadName, ...]:
+        if not heads:
+            raise ValueError(f"name at least one head: {', '.join(get_args(HeadName)[:1] + get_args(DecoderHeadName))}")
+        if len(set(heads)) != len(heads):
+            raise ValueError("a head is named twice: name each once")
+        decoders = [head for head in heads if head != "ctc"]
+        if len(decoders) > 1:
+            raise ValueError(
+                f"{' and '.join(decoders)} are both step-wise heads: keep one of them, alone or beside ctc, "
+                "and train the other in a run of its own"
+            )
+        return heads
+
+    @model_validator(mode="after")
+    def _check_fit(self) -> Self:
+        head = self.decoder_head
+        if head == "flatten" and not self.canvas_width:
+            raise ValueError(
+                "the flatten head reads a canvas of fixed width: set network.canvas_width to the width of the widest "
+                "strip at image.height (a multiple of four), and image.max_width to the same"
+            )
+        if head != "flatten" and self.canvas_width:
+            raise ValueError("canvas_width is of the flatten head alone: leave it out, as other heads read any width")
+        if self.image_every_step and head != "image-first":
+            raise ValueError('image_every_step is of the image-first head alone: leave it out, or name "image-first"')
+        if head == "pooled-state" and not self.encoder_layers:
+            raise ValueError(
+                "the pooled-state head starts from the encoder's last state: set encoder_layers to at least 1"
+            )
+        if self.encoder != "cnn" and (self.residual_blocks or self.weigh_rows):
+            raise ValueError(f'residual_blocks and weigh_rows are of the encoder "cnn", not of {self.encoder}')
+        return self

@@ -7,18 +7,14 @@ on strings that are longer than those it was trained on.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from glyphline.training.networks.masking import valid_mask
-from glyphline.training.networks.recurrent import open_gates
+from glyphline.training.networks.decoder import State, StepDecoder
+from glyphline.training.networks.decoder import decoder_loss as attention_loss
+from glyphline.training.networks.recurrent import Cell
 
-State = list[Tensor]
-"""What a decoder carries from step to step: `hidden` and, for LSTM, `cell`, each `(batch, size)`; then where it looked,
-`previous` at the last step and `covered` in all, each `(batch, frames)`."""
+__all__ = ["AdditiveAttention", "AttentionHead", "attention_loss"]
 
 
 class AdditiveAttention(nn.Module):
@@ -68,10 +64,13 @@ class AdditiveAttention(nn.Module):
         return context, weights
 
 
-class AttentionHead(nn.Module):
-    """One-layer GRU or LSTM decoder over encoder frames.
+class AttentionHead(StepDecoder):
+    """Recurrent decoder over encoder frames.
 
-    s_t = cell([E y_{t-1}; c_t], s_{t-1}), P(y_t) = softmax(O [s_t; c_t]).
+    s_0 = tanh(W mean(h)), a_t and c_t as `AdditiveAttention` says, s_t = cell([E y_{t-1}; c_t], s_{t-1}),
+    P(y_t) = softmax(O [s_t; c_t]). With several layers the first asks where to look and the last is s_t of the output.
+
+    The state ends with where it looked: `previous` at the last step and `covered` in all, each `(batch, frames)`.
 
     Args:
         features: Size of the encoder's features.
@@ -82,149 +81,50 @@ class AttentionHead(nn.Module):
         embedding: Size of the symbol embedding E.
         dropout: Share zeroed before the output layer while training.
         gate_bias: Initial bias of the gate that keeps the state.
+        layers: Number of layers.
     """
+
+    looks_at_frames = True
+    further_states = ("previous", "covered")
+    frame_states = frozenset(further_states)
 
     def __init__(
         self,
         features: int,
         symbols: int,
-        cell: Literal["gru", "lstm"] = "gru",
+        cell: Cell = "gru",
         size: int = 192,
         attention: int = 96,
         embedding: int = 32,
         dropout: float = 0.1,
         gate_bias: float = 1.0,
+        layers: int = 1,
     ) -> None:
-        super().__init__()
-        self.symbols = symbols
-        self.start = symbols
-        self.end = 0
-        self.size = size
-        self.cell_kind = cell
-        self.embedding = nn.Embedding(symbols + 1, embedding)
+        super().__init__(symbols, cell, size, layers, embedding)
         self.attention = AdditiveAttention(features, size, attention)
-        cell_type = nn.GRUCell if cell == "gru" else nn.LSTMCell
-        self.cell = cell_type(embedding + features, size)
-        self.initial = nn.Linear(features, size)
+        self.add_cells(embedding + features, gate_bias)
+        self.initial = nn.Linear(features, size * layers)
         self.dropout = nn.Dropout(dropout)
         self.project = nn.Linear(size + features, symbols)
-        open_gates(self.cell, gate_bias)
-
-    @property
-    def state_names(self) -> list[str]:
-        """Names of the tensors of a `State`, in order."""
-        return ["hidden", *(["cell"] if self.cell_kind == "lstm" else []), "previous", "covered"]
 
     def begin(self, memory: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        """Prepares decoding.
-
-        Args:
-            memory: Encoder features `(batch, frames, features)`, zero beyond the valid frames.
-            lengths: Valid frames `(batch,)`.
-
-        Returns:
-            Keys `(batch, frames, attention)` and the initial state; s_0 = tanh(W mean(h)).
-        """
-        mean = memory.sum(dim=1) / lengths.clamp(min=1).unsqueeze(1).to(memory.dtype)
-        hidden = torch.tanh(self.initial(mean)).float()
-        nowhere = torch.zeros_like(memory[:, :, 0], dtype=torch.float32)
-        state = [hidden, nowhere, nowhere.clone()]  # the exporter takes one tensor given twice for one input
-        if self.cell_kind == "lstm":
-            state.insert(1, torch.zeros_like(hidden))
-        return self.attention.keys(memory), state
+        """Returns keys `(batch, frames, attention)` and the initial state; see `StepDecoder.begin`."""
+        mean = memory.sum(dim=1) / lengths.clamp(min=1).unsqueeze(1).to(memory.dtype)  # (batch, features)
+        nowhere = torch.zeros_like(memory[:, :, 0], dtype=torch.float32)  # (batch, frames)
+        state = self.start_cells(torch.tanh(self.initial(mean)))
+        # A copy, as the exporter takes one tensor given twice for one input.
+        return self.attention.keys(memory), [*state, nowhere, nowhere.clone()]
 
     def step(
-        self, symbols: Tensor, memory: Tensor, keys: Tensor, mask: Tensor, state: State
+        self, symbols: Tensor, memory: Tensor | None, keys: Tensor | None, mask: Tensor | None, state: State
     ) -> tuple[Tensor, Tensor, State]:
-        """Emits one symbol a row.
-
-        Args:
-            symbols: Last symbols y_{t-1} `(batch,)`.
-            memory: `(batch, frames, features)`.
-            keys: `(batch, frames, attention)`.
-            mask: Valid frames `(batch, frames)`.
-            state: State after the last symbol.
-
-        Returns:
-            Scores before softmax `(batch, symbols)`, attention weights `(batch, frames)`, and the next state.
-        """
-        hidden, previous, covered = state[0], state[-2], state[-1]
-        context, weights = self.attention(hidden, memory, keys, mask, previous, covered)
+        """Emits one symbol a row; see `StepDecoder.step`."""
+        assert memory is not None
+        assert keys is not None
+        assert mask is not None
+        previous, covered = state[-2:]
+        context, weights = self.attention(state[0], memory, keys, mask, previous, covered)
         inputs = torch.cat((self.embedding(symbols).to(context.dtype), context), dim=1)
-        if self.cell_kind == "lstm":
-            hidden, cell = self.cell(inputs, (hidden.to(inputs.dtype), state[1].to(inputs.dtype)))
-            carried = [hidden, cell]
-        else:
-            hidden = self.cell(inputs, hidden.to(inputs.dtype))
-            carried = [hidden]
+        hidden, carried = self.advance(inputs, state)
         scores = self.project(self.dropout(torch.cat((hidden, context.to(hidden.dtype)), dim=1)))
         return scores, weights, [*carried, weights, covered + weights]
-
-    def forward(self, memory: Tensor, lengths: Tensor, inputs: Tensor) -> Tensor:
-        """Decodes with given inputs (teacher forcing).
-
-        Args:
-            memory: `(batch, frames, features)`.
-            lengths: Valid frames `(batch,)`.
-            inputs: Start symbol, then the label `(batch, steps)`.
-
-        Returns:
-            Scores before softmax `(batch, steps, symbols)`.
-        """
-        mask = valid_mask(lengths, memory.shape[1])
-        keys, state = self.begin(memory, lengths)
-        scores = []
-        for step in range(inputs.shape[1]):
-            score, _, state = self.step(inputs[:, step], memory, keys, mask, state)
-            scores.append(score)
-        return torch.stack(scores, dim=1)
-
-    @torch.no_grad()
-    def greedy(self, memory: Tensor, lengths: Tensor, longest: int) -> list[list[int]]:
-        """Reads without teacher forcing, the likeliest symbol at each step.
-
-        Args:
-            memory: `(batch, frames, features)`.
-            lengths: Valid frames `(batch,)`.
-            longest: Greatest number of symbols.
-
-        Returns:
-            Symbols of each row, without the end.
-        """
-        mask = valid_mask(lengths, memory.shape[1])
-        keys, state = self.begin(memory, lengths)
-        batch = memory.shape[0]
-        symbols = torch.full((batch,), self.start, dtype=torch.long, device=memory.device)
-        running = torch.ones(batch, dtype=torch.bool, device=memory.device)
-        readings: list[list[int]] = [[] for _ in range(batch)]
-        for _ in range(longest):
-            scores, _, state = self.step(symbols, memory, keys, mask, state)
-            symbols = scores.argmax(dim=1)
-            running &= symbols != self.end
-            if not running.any():
-                break
-            for row in torch.nonzero(running).flatten().tolist():
-                readings[row].append(int(symbols[row]))
-        return readings
-
-
-def attention_loss(scores: Tensor, labels: Tensor, label_lengths: Tensor, smoothing: float) -> Tensor:
-    """Mean cross-entropy a symbol, the end included and padding left out.
-
-    Args:
-        scores: `(batch, longest + 1, symbols)`.
-        labels: `(batch, longest)`, padded with anything.
-        label_lengths: `(batch,)`.
-        smoothing: Label smoothing in [0, 1).
-
-    Returns:
-        Scalar.
-    """
-    batch, longest = labels.shape
-    targets = torch.full((batch, longest + 1), -100, dtype=torch.long, device=labels.device)
-    real = valid_mask(label_lengths, longest)
-    targets[:, :longest][real] = labels[real]
-    targets[torch.arange(batch), label_lengths] = 0
-    return functional.cross_entropy(
-        scores.float().flatten(0, 1), targets.flatten(), ignore_index=-100, label_smoothing=smoothing
-    )

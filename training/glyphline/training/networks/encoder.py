@@ -6,11 +6,14 @@ height collapsed by a column maximum (Retsinas et al. 2022, "Best Practices for 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
+from glyphline.training.config import NetworkConfig
 from glyphline.training.networks.masking import halved, valid_mask
-from glyphline.training.networks.recurrent import BidirectionalLayers, Cell
+from glyphline.training.networks.recurrent import RecurrentLayers
 
 
 class ConvolutionalBlock(nn.Module):
@@ -58,42 +61,89 @@ class ResidualBlock(nn.Module):
         return torch.relu(features + self.second_norm(self.second(inner))) * mask
 
 
-class Encoder(nn.Module):
+class StripEncoder(nn.Module, ABC):
     """Reads strips of one height and any width into one feature vector a frame of four columns.
 
-    A column's features are the maximum over its rows, which does not care where in its strip a line of text stands;
-    with `rows`, a weighted sum over the rows, which does, is added. Its weights start at zero.
+    What turns pixels into columns is a subclass's; dropout and recurrent layers on them are common to all.
 
-    Args:
-        channels: Channels of the four blocks.
-        residual_blocks: Residual blocks after the third block, and again after the fourth.
-        rows: Rows of the last block's output that have weights, `height / 8`; 0 takes the maximum alone.
-        cell: Kind of recurrent cell.
-        size: State size of each direction.
-        layers: Number of recurrent layers.
-        dropout: Share of features zeroed while training.
-        gate_bias: Initial bias of the gates that keep the state.
     """
 
     WIDTH_MULTIPLE = 4
     """Columns a frame."""
 
+    dropout: nn.Dropout
+    recurrent: RecurrentLayers
+
+    def add_layers(self, columns: int, config: NetworkConfig) -> None:
+        """Adds what stands on columns of size `columns`; subclasses call it last."""
+        self.dropout = nn.Dropout(config.dropout)
+        self.recurrent = RecurrentLayers(
+            config.encoder_cell,
+            columns,
+            config.encoder_size,
+            config.encoder_layers,
+            config.dropout,
+            config.gate_bias,
+            bidirectional=config.bidirectional,
+        )
+
+    @property
+    def outputs(self) -> int:
+        """Size of the features."""
+        return self.recurrent.outputs
+
+    @property
+    def backward_outputs(self) -> int:
+        """How many of the features, the last ones, come from layers that read backwards."""
+        return self.recurrent.backward_outputs
+
+    @abstractmethod
+    def columns(self, pixels: Tensor, widths: Tensor) -> tuple[Tensor, Tensor]:
+        """Collapses the height.
+
+        Args:
+            pixels: `(batch, 1, height, width)` in [0, 1], zero beyond each strip's width, width a multiple of four.
+            widths: Valid columns of each strip `(batch,)`.
+
+        Returns:
+            Columns `(batch, features, frames)`, zero beyond the valid frames, and valid frames `(batch,)`.
+        """
+
+    def forward(self, images: Tensor, widths: Tensor, cut: int = 0) -> tuple[Tensor, Tensor]:
+        """Encodes a batch.
+
+        Args:
+            images: Normalised strips `(batch, 1, height, width)`, uint8 or float in [0, 255], width a multiple of four.
+            widths: Valid columns of each strip `(batch,)`.
+            cut: Frames after which the recurrent layers' gradient is cut; 0 never cuts it.
+
+        Returns:
+            Features `(batch, frames, outputs)` and valid frames `(batch,)`; features beyond them are zero.
+        """
+        pixels = images.to(torch.float32) * (1 / 255)
+        pixels = pixels * valid_mask(widths, images.shape[3])[:, None, None, :]
+        columns, lengths = self.columns(pixels, widths)  # (batch, features, frames)
+        return self.recurrent(self.dropout(columns.transpose(1, 2)), lengths, cut), lengths
+
+
+class ConvolutionalEncoder(StripEncoder):
+    """Six convolutions in four blocks, made for strips.
+
+    A column's features are the maximum over its rows, which does not care where in its strip a line of text stands;
+    with `weigh_rows`, a weighted sum over the rows, which does, is added. Its weights start at zero.
+
+    Args:
+        config: Sizes and kinds.
+        height: Height of strips, in pixels.
+    """
+
     HEIGHT_DIVISOR = 8
     """Rows of pixels a row of the last block's output."""
 
-    def __init__(
-        self,
-        channels: tuple[int, int, int, int],
-        cell: Cell,
-        size: int,
-        layers: int,
-        dropout: float = 0.1,
-        gate_bias: float = 1.0,
-        residual_blocks: int = 0,
-        rows: int = 0,
-    ) -> None:
+    def __init__(self, config: NetworkConfig, height: int) -> None:
         super().__init__()
-        first, second, third, fourth = channels
+        first, second, third, fourth = config.channels
+        rows = height // self.HEIGHT_DIVISOR if config.weigh_rows else 0
         self.blocks = nn.ModuleList(
             [
                 ConvolutionalBlock(1, first, 1, (2, 2)),
@@ -103,35 +153,25 @@ class Encoder(nn.Module):
             ]
         )
         self.residuals = nn.ModuleList(
-            nn.ModuleList(ResidualBlock(width) for _ in range(residual_blocks)) for width in (third, fourth)
+            nn.ModuleList(ResidualBlock(width) for _ in range(config.residual_blocks)) for width in (third, fourth)
         )
         self.rows = nn.Conv2d(fourth, fourth, (rows, 1), bias=False) if rows else None
         if self.rows is not None:
             nn.init.zeros_(self.rows.weight)
-        self.dropout = nn.Dropout(dropout)
-        self.recurrent = BidirectionalLayers(cell, fourth, size, layers, dropout, gate_bias)
-        self.outputs = self.recurrent.outputs
+        self.add_layers(fourth, config)
 
-    def forward(self, images: Tensor, widths: Tensor) -> tuple[Tensor, Tensor]:
-        """Encodes a batch.
-
-        Args:
-            images: Normalised strips `(batch, 1, height, width)`, uint8 or float in [0, 255], width a multiple of four.
-            widths: Valid columns of each strip `(batch,)`.
-
-        Returns:
-            Features `(batch, frames, outputs)` and valid frames `(batch,)`; features beyond them are zero.
-        """
-        features = images.to(torch.float32) * (1 / 255)
-        features = features * valid_mask(widths, images.shape[3])[:, None, None, :]
-        lengths = widths
+    def columns(self, pixels: Tensor, widths: Tensor) -> tuple[Tensor, Tensor]:
+        """Maps `(batch, 1, height, width)` and widths to `(batch, channels, frames)` and valid frames."""
+        features, lengths = pixels, widths
         for index, block in enumerate(self.blocks):
             features, lengths = block(features, lengths)
             if index >= 2:
                 mask = valid_mask(lengths, features.shape[3])[:, None, None, :]
-                for residual in self.residuals[index - 2]:
+                residuals = self.residuals[index - 2]
+                assert isinstance(residuals, nn.ModuleList)
+                for residual in residuals:
                     features = residual(features, mask)
         columns = features.amax(dim=2)  # (batch, channels, frames): the strongest answer of each column
         if self.rows is not None:
             columns = columns + self.rows(features).squeeze(2)
-        return self.recurrent(self.dropout(columns.transpose(1, 2)), lengths), lengths
+        return columns, lengths

@@ -7,14 +7,14 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from glyphline.training.networks.attention import AttentionHead
 from glyphline.training.networks.ctc import CTCHead
-from glyphline.training.networks.encoder import Encoder
+from glyphline.training.networks.decoder import StepDecoder
+from glyphline.training.networks.encoder import StripEncoder
 from glyphline.training.networks.masking import valid_mask
 from glyphline.training.networks.onnx_recurrent import replace_recurrent
 
 
-def exporting(encoder: Encoder) -> Encoder:
+def exporting(encoder: StripEncoder) -> StripEncoder:
     """Returns a copy of an encoder whose recurrent layers export as ONNX operators."""
     encoder = copy.deepcopy(encoder).eval()
     replace_recurrent(encoder.recurrent)
@@ -24,7 +24,7 @@ def exporting(encoder: Encoder) -> Encoder:
 class CTCGraph(nn.Module):
     """`network.onnx`: images and widths to log-probabilities and frame counts."""
 
-    def __init__(self, encoder: Encoder, head: CTCHead) -> None:
+    def __init__(self, encoder: StripEncoder, head: CTCHead) -> None:
         super().__init__()
         self.encoder = exporting(encoder)
         self.head = head
@@ -36,9 +36,13 @@ class CTCGraph(nn.Module):
 
 
 class EncoderGraph(nn.Module):
-    """`encoder.onnx`: images and widths to memory, keys, frame counts and the decoder's initial state."""
+    """`encoder.onnx`: images and widths to what the decoder starts with.
 
-    def __init__(self, encoder: Encoder, head: AttentionHead) -> None:
+    A head that looks at frames is given memory, keys, frame counts and its initial state; any other, frame counts and
+    its initial state.
+    """
+
+    def __init__(self, encoder: StripEncoder, head: StepDecoder) -> None:
         super().__init__()
         self.encoder = exporting(encoder)
         self.head = head
@@ -47,13 +51,14 @@ class EncoderGraph(nn.Module):
         """Maps `(batch, 1, height, width)` uint8 and `(batch,)` to the decoder's inputs."""
         memory, lengths = self.encoder(images, widths)
         keys, state = self.head.begin(memory, lengths)
-        return (memory, keys, lengths, *(tensor + 0 for tensor in state))  # no two outputs may be one tensor
+        frames = (lengths,) if keys is None else (memory, keys, lengths)
+        return (*frames, *(tensor + 0 for tensor in state))  # no two outputs may be one tensor
 
 
-class DecoderStepGraph(nn.Module):
-    """`decoder_step.onnx`: one symbol a row; rows are independent."""
+class FrameStepGraph(nn.Module):
+    """`decoder_step.onnx` of a head that looks at frames: one symbol a row; rows are independent."""
 
-    def __init__(self, head: AttentionHead) -> None:
+    def __init__(self, head: StepDecoder) -> None:
         super().__init__()
         self.head = head
 
@@ -63,4 +68,18 @@ class DecoderStepGraph(nn.Module):
         """Maps last symbols `(rows,)`, what the encoder gave and the state to what one step gives."""
         mask = valid_mask(lengths, memory.shape[1])
         scores, attention, following = self.head.step(symbols, memory, keys, mask, state)
+        assert attention is not None
         return (torch.log_softmax(scores, dim=-1), attention, *(tensor + 0 for tensor in following))
+
+
+class VectorStepGraph(nn.Module):
+    """`decoder_step.onnx` of a head that does not look at frames: its state is all that it has of the strip."""
+
+    def __init__(self, head: StepDecoder) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, symbols: Tensor, state: list[Tensor]) -> tuple[Tensor, ...]:
+        """Maps last symbols `(rows,)` and the state to log-probabilities `(rows, symbols)` and the next state."""
+        scores, _, following = self.head.step(symbols, None, None, None, state)
+        return (torch.log_softmax(scores, dim=-1), *(tensor + 0 for tensor in following))

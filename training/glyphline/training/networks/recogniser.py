@@ -1,6 +1,6 @@
-"""A whole recogniser: one encoder with a CTC head, an attention head, or both trained together.
+"""A whole recogniser: one encoder with a CTC head, a step-wise head, or both trained together.
 
-With both, each head helps the other: CTC's alignment teaches the encoder to read from left to right, which makes the
+With both, each head helps the other: CTC's alignment teaches the encoder to read from left to right, which makes an
 attention decoder converge early (Kim, Hori and Watanabe 2017, "Joint CTC-Attention based End-to-End Speech
 Recognition").
 """
@@ -13,11 +13,49 @@ from torch import Tensor, nn
 from glyphline.training.config import NetworkConfig
 from glyphline.training.networks.attention import AttentionHead
 from glyphline.training.networks.ctc import CTCHead
-from glyphline.training.networks.encoder import Encoder
+from glyphline.training.networks.decoder import StepDecoder
+from glyphline.training.networks.encoder import ConvolutionalEncoder, StripEncoder
+from glyphline.training.networks.vector_heads import FlattenHead, ImageEveryStepHead, ImageFirstHead, PooledStateHead
+
+
+def make_encoder(config: NetworkConfig, height: int) -> StripEncoder:
+    """Returns the encoder that a configuration names, for strips of a height."""
+    if config.encoder == "cnn":
+        return ConvolutionalEncoder(config, height)
+    from glyphline.training.networks.backbones import BackboneEncoder  # noqa: PLC0415  (torchvision takes seconds)
+
+    return BackboneEncoder(config, height)
+
+
+def make_decoder(config: NetworkConfig, encoder: StripEncoder, symbols: int) -> StepDecoder | None:
+    """Returns the step-wise head that a configuration names, for an encoder, or None."""
+    name = config.decoder_head
+    sizes = (symbols, config.decoder_cell, config.decoder_size, config.decoder_layers, config.embedding_size)
+    training = (config.dropout, config.gate_bias)
+    if name == "attention":
+        return AttentionHead(
+            encoder.outputs,
+            symbols,
+            config.decoder_cell,
+            config.decoder_size,
+            config.attention_size,
+            config.embedding_size,
+            config.dropout,
+            config.gate_bias,
+            config.decoder_layers,
+        )
+    if name == "flatten":
+        return FlattenHead(encoder.outputs, config.canvas_width // encoder.WIDTH_MULTIPLE, *sizes, *training)
+    if name == "image-first":
+        kind = ImageEveryStepHead if config.image_every_step else ImageFirstHead
+        return kind(encoder.outputs, *sizes, *training)
+    if name == "pooled-state":
+        return PooledStateHead(encoder.outputs, encoder.backward_outputs, *sizes, *training)
+    return None
 
 
 class RecogniserNetwork(nn.Module):
-    """Encoder and heads.
+    """Encoder and heads. Each step-wise head is registered under its own name.
 
     Args:
         config: Sizes and kinds.
@@ -29,48 +67,48 @@ class RecogniserNetwork(nn.Module):
         super().__init__()
         self.config = config
         self.symbols = symbols
-        self.encoder = Encoder(
-            config.channels,
-            config.encoder_cell,
-            config.encoder_size,
-            config.encoder_layers,
-            config.dropout,
-            config.gate_bias,
-            config.residual_blocks,
-            height // Encoder.HEIGHT_DIVISOR if config.weigh_rows else 0,
-        )
+        self.encoder = make_encoder(config, height)
         self.ctc = CTCHead(self.encoder.outputs, symbols, config.frames_per_step) if "ctc" in config.heads else None
-        self.attention = (
-            AttentionHead(
-                self.encoder.outputs,
-                symbols,
-                config.decoder_cell,
-                config.decoder_size,
-                config.attention_size,
-                config.embedding_size,
-                config.dropout,
-                config.gate_bias,
-            )
-            if "attention" in config.heads
-            else None
-        )
+        decoder = make_decoder(config, self.encoder, symbols)
+        if decoder is not None and config.decoder_head is not None:
+            self.add_module(config.decoder_head, decoder)
+
+    @property
+    def decoder(self) -> StepDecoder | None:
+        """The step-wise head, where there is one."""
+        if self.config.decoder_head is None:
+            return None
+        head = self.get_submodule(self.config.decoder_head)
+        assert isinstance(head, StepDecoder)
+        return head
 
     def forward(
-        self, images: Tensor, widths: Tensor, inputs: Tensor | None = None
+        self,
+        images: Tensor,
+        widths: Tensor,
+        inputs: Tensor | None = None,
+        *,
+        sampling: float = 0.0,
+        cut: int = 0,
+        encoder_cut: int = 0,
     ) -> tuple[tuple[Tensor, Tensor] | None, Tensor | None]:
         """Runs the encoder and both heads.
 
         Args:
             images: `(batch, 1, height, width)` in [0, 255].
             widths: Valid columns `(batch,)`.
-            inputs: Start symbol and label `(batch, steps)` for the attention head; None leaves it out.
+            inputs: Start symbol and label `(batch, steps)` for the step-wise head; None leaves it out.
+            sampling: Share of the label's symbols replaced by the head's own; see `StepDecoder.forward`.
+            cut: Steps after which the step-wise head's gradient is cut; 0 never cuts it.
+            encoder_cut: Frames after which the gradient of the encoder's recurrent layers is cut; 0 never cuts it.
 
         Returns:
-            CTC log-probabilities with frame counts (or None), and attention scores (or None).
+            CTC log-probabilities with frame counts (or None), and the step-wise head's scores (or None).
         """
-        memory, lengths = self.encoder(images, widths)
+        memory, lengths = self.encoder(images, widths, encoder_cut)
         ctc = self.ctc(memory, lengths) if self.ctc is not None else None
-        scores = self.attention(memory, lengths, inputs) if self.attention is not None and inputs is not None else None
+        decoder = self.decoder if inputs is not None else None
+        scores = decoder(memory, lengths, inputs, sampling=sampling, cut=cut) if decoder is not None else None
         return ctc, scores
 
     @torch.no_grad()
@@ -80,10 +118,10 @@ class RecogniserNetwork(nn.Module):
         Args:
             images: `(batch, 1, height, width)` in [0, 255].
             widths: Valid columns `(batch,)`.
-            longest: Greatest number of symbols the attention head may emit.
+            longest: Greatest number of symbols the step-wise head may emit.
 
         Returns:
-            For each head, the symbols of each row.
+            For each head, by its name, the symbols of each row.
         """
         memory, lengths = self.encoder(images, widths)
         readings: dict[str, list[list[int]]] = {}
@@ -94,6 +132,6 @@ class RecogniserNetwork(nn.Module):
             for row, length in zip(best, frames.tolist(), strict=True):
                 merged = torch.unique_consecutive(row[:length]).tolist()
                 readings["ctc"].append([symbol for symbol in merged if symbol != 0])
-        if self.attention is not None:
-            readings["attention"] = self.attention.greedy(memory, lengths, longest)
+        if self.decoder is not None and self.config.decoder_head is not None:
+            readings[self.config.decoder_head] = self.decoder.greedy(memory, lengths, longest)
         return readings

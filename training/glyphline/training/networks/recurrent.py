@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -52,8 +52,31 @@ def reverse_valid(features: Tensor, lengths: Tensor) -> Tensor:
     return torch.gather(features, 1, index.unsqueeze(2).expand_as(features))
 
 
-class BidirectionalLayer(nn.Module):
-    """One layer that reads forwards and backwards, each direction with weights of its own.
+def run_in_pieces(layer: nn.RNNBase, features: Tensor, cut: int) -> Tensor:
+    """Runs a layer piece by piece: the state is carried on, its gradient is not (truncated back-propagation).
+
+    Args:
+        layer: A layer of one direction, batch first.
+        features: `(batch, frames, inputs)`.
+        cut: Frames a piece; 0 runs all in one.
+
+    Returns:
+        `(batch, frames, size)`, the same numbers whatever `cut` is.
+    """
+    if not cut or features.shape[1] <= cut:
+        output, _ = layer(features)
+        return cast(Tensor, output)
+    pieces: list[Tensor] = []
+    state: Tensor | tuple[Tensor, ...] | None = None
+    for first in range(0, features.shape[1], cut):
+        output, state = layer(features[:, first : first + cut], state)  # (batch, cut, size)
+        pieces.append(output)
+        state = tuple(part.detach() for part in state) if isinstance(state, tuple) else cast(Tensor, state).detach()
+    return torch.cat(pieces, dim=1)
+
+
+class RecurrentLayer(nn.Module):
+    """One layer that reads forwards, or forwards and backwards, each direction with weights of its own.
 
     The backward direction starts at a sequence's own last frame: sequences are reversed within their lengths and read
     forwards. (Packed sequences do the same, but their backward pass on a CPU takes time quadratic in the frames.)
@@ -63,56 +86,82 @@ class BidirectionalLayer(nn.Module):
         inputs: Size of the input features.
         size: Size of each direction's state.
         gate_bias: Initial bias of the forget or update gate.
+        bidirectional: Whether it reads backwards, too.
     """
 
-    def __init__(self, cell: Cell, inputs: int, size: int, gate_bias: float) -> None:
+    def __init__(self, cell: Cell, inputs: int, size: int, gate_bias: float, *, bidirectional: bool = True) -> None:
         super().__init__()
         self.cell = cell
         self.size = size
         self.ahead = CELLS[cell](inputs, size, batch_first=True)
-        self.back = CELLS[cell](inputs, size, batch_first=True)
-        open_gates(self.ahead, gate_bias)
-        open_gates(self.back, gate_bias)
+        self.back = CELLS[cell](inputs, size, batch_first=True) if bidirectional else None
+        for direction in self.directions:
+            open_gates(direction, gate_bias)
 
-    def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
-        """Maps `(batch, frames, inputs)` to `(batch, frames, 2 * size)`; beyond a sequence's length is anything."""
-        ahead, _ = self.ahead(features)
-        back, _ = self.back(reverse_valid(features, lengths))
-        return torch.cat((ahead, reverse_valid(back, lengths)), dim=2)
+    @property
+    def directions(self) -> list[nn.RNNBase]:
+        """The layer's one or two directions."""
+        return [self.ahead] if self.back is None else [self.ahead, self.back]
+
+    def forward(self, features: Tensor, lengths: Tensor, cut: int = 0) -> Tensor:
+        """Maps `(batch, frames, inputs)` to `(batch, frames, directions * size)`.
+
+        What comes out beyond a sequence's length is anything. With `cut`, no gradient passes a border between pieces of
+        so many frames, counted from where each direction starts.
+        """
+        ahead = run_in_pieces(self.ahead, features, cut)  # (batch, frames, size)
+        if self.back is None:
+            return ahead
+        back = run_in_pieces(self.back, reverse_valid(features, lengths), cut)
+        return torch.cat((ahead, reverse_valid(back, lengths)), dim=2)  # (batch, frames, 2 * size)
 
 
-class BidirectionalLayers(nn.Module):
-    """Stacked bidirectional recurrent layers over padded sequences; no result depends on the padding.
+class RecurrentLayers(nn.Module):
+    """Stacked recurrent layers over padded sequences; no result depends on the padding.
 
     Args:
         cell: Kind of cell.
         inputs: Size of the input features.
         size: Size of each direction's state.
-        layers: Number of layers.
+        layers: Number of layers; with none, features pass unchanged.
         dropout: Share of features zeroed between layers while training.
         gate_bias: Initial bias of the forget or update gate.
+        bidirectional: Whether the layers read backwards, too.
     """
 
     def __init__(
-        self, cell: Cell, inputs: int, size: int, layers: int, dropout: float = 0.0, gate_bias: float = 1.0
+        self,
+        cell: Cell,
+        inputs: int,
+        size: int,
+        layers: int,
+        dropout: float = 0.0,
+        gate_bias: float = 1.0,
+        *,
+        bidirectional: bool = True,
     ) -> None:
         super().__init__()
-        self.outputs = 2 * size
+        width = size * (2 if bidirectional else 1)
+        self.outputs = width if layers else inputs
+        self.backward_outputs = size if layers and bidirectional else 0
         self.layers = nn.ModuleList(
-            BidirectionalLayer(cell, inputs if index == 0 else 2 * size, size, gate_bias) for index in range(layers)
+            RecurrentLayer(cell, width if index else inputs, size, gate_bias, bidirectional=bidirectional)
+            for index in range(layers)
         )
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, features: Tensor, lengths: Tensor, cut: int = 0) -> Tensor:
         """Runs the layers.
 
         Args:
             features: `(batch, frames, inputs)`.
             lengths: Valid frames `(batch,)`, at least one each.
+            cut: Frames after which the gradient is cut; 0 never cuts it.
 
         Returns:
-            `(batch, frames, 2 * size)`, zero beyond each length.
+            `(batch, frames, outputs)`, zero beyond each length.
         """
         for index, layer in enumerate(self.layers):
-            features = layer(self.dropout(features) if index else features, lengths)
+            features = self.dropout(features) if index else features
+            features = layer(features, lengths, cut) if cut else layer(features, lengths)
         return features * valid_mask(lengths, features.shape[1]).unsqueeze(2)
