@@ -39,7 +39,7 @@ def test_what_is_tested_is_not_trained_on() -> None:
     ("text", "message"),
     [
         ("name = ", "not TOML"),
-        ("name = 'x'", "alphabet: Field required"),
+        ("name = 'x'", "sources: Field required"),
         ("name = 'x'\nalphabet = '01'\ncolour = 3", "colour: Extra inputs"),
         ("[[sources]]\nkind = 'magic'", "sources.0"),
     ],

@@ -6,7 +6,22 @@ from pydantic import JsonValue
 
 from glyphline.models.bundle import Manifest
 
-_HEADS = {"ctc": "a CTC", "attention": "an attention"}
+_HEADS = {
+    "ctc": "a CTC",
+    "attention": "an attention",
+    "flatten": "a flatten",
+    "image-first": "an image-first",
+    "pooled-state": "a pooled-state",
+}
+
+
+def _symbols(manifest: Manifest) -> str:
+    """What is read, in a line: single characters side by side, words and word pieces apart."""
+    symbols = manifest.alphabet
+    if any(len(symbol) > 1 for symbol in symbols):
+        shown, more = symbols[:200], len(symbols) - 200
+        return ", ".join(f"`{symbol}`" for symbol in shown) + (f" and {more} more." if more > 0 else ".")
+    return f"`{''.join(symbols)}`" + (" (the last is a space)." if symbols[-1] == " " else ".")
 
 
 def _use(manifest: Manifest) -> list[str]:
@@ -40,8 +55,7 @@ def write_card(manifest: Manifest) -> str:
     lines = [
         f"# {manifest.name}, version {manifest.version}",
         "",
-        f"Reads {manifest.task} with {_HEADS[manifest.head]} head. Symbols: `{''.join(manifest.alphabet)}`"
-        + (" (the last is a space)." if manifest.alphabet[-1] == " " else "."),
+        f"Reads {manifest.task} with {_HEADS[manifest.head]} head. Symbols: {_symbols(manifest)}",
         "",
         f"- Strips are brought to {manifest.image.height} pixels of height; at most {manifest.image.max_width} wide.",
         f"- At most {manifest.max_output_length} symbols are read; longer texts are cut and flagged.",

@@ -35,6 +35,7 @@ from glyphline.training.metrics_log import MetricsLog
 from glyphline.training.networks.attention import attention_loss
 from glyphline.training.networks.ctc import ctc_loss, needed_frames
 from glyphline.training.networks.recogniser import RecogniserNetwork
+from glyphline.training.vocabulary import ALPHABET_NAME, run_alphabet
 
 logger = logging.getLogger(__name__)
 
@@ -346,9 +347,13 @@ def train(
         AlphabetError: If a label has characters outside the alphabet; all are named with their lines.
     """
     config = read_config(config_path)
-    alphabet = config.make_alphabet()
-    for source in config.sources:
-        alphabet.check_labels(check_source_labels(source, data_root))
+    if not resume:
+        (output / ALPHABET_NAME).unlink(missing_ok=True)
+    labels = [check_source_labels(source, data_root) for source in config.sources]
+    alphabet = run_alphabet(config, output, [text for part in labels for _, text in part])
+    config = config.with_alphabet(alphabet)
+    for part in labels:
+        alphabet.check_labels(part)
     output.mkdir(parents=True, exist_ok=True)
     last = output / "checkpoints" / "last.ckpt"
     if not resume:
@@ -358,7 +363,7 @@ def train(
     if last.exists() and kept.exists():
         before = read_config(kept)
         same = {"loop", "licence", "data"}  # how long and how fast may change; what is trained may not
-        if before.model_dump(exclude=same) != config.model_dump(exclude=same):
+        if before.with_alphabet(alphabet).model_dump(exclude=same) != config.model_dump(exclude=same):
             raise TrainingError(
                 f"{output} was begun with another configuration ({kept}): choose another --output, or --fresh"
             )
@@ -423,6 +428,7 @@ def load_network(
         TrainingError: If the run has no checkpoint.
     """
     config = read_config(run / "config.toml")
+    config = config.with_alphabet(run_alphabet(config, run))
     path = which(run) if which is not None else run / "checkpoints" / "last.ckpt"
     if not path.exists():
         raise TrainingError(f"{path} does not exist: {run} is not the folder of a training run")

@@ -21,6 +21,7 @@ from glyphline.training.config.data import (
 from glyphline.training.config.loop import LoopConfig
 from glyphline.training.config.network import NetworkConfig
 from glyphline.training.config.run import TrainingConfig, read_config
+from glyphline.training.config.vocabulary import VocabularyConfig, VocabularyKind
 
 __all__ = [
     "BlankConfig",
@@ -40,6 +41,8 @@ __all__ = [
     "SourceConfig",
     "StripSetConfig",
     "TrainingConfig",
+    "VocabularyConfig",
+    "VocabularyKind",
     "WearConfig",
     "read_config",
     "read_evaluation_sets",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.bundle import DataSource
@@ -13,6 +14,8 @@ from glyphline.training.config.base import Section, read_section
 from glyphline.training.config.data import EvaluationSet, Source
 from glyphline.training.config.loop import LoopConfig
 from glyphline.training.config.network import NetworkConfig
+from glyphline.training.config.vocabulary import VocabularyConfig
+from glyphline.training.errors import TrainingError
 
 
 class TrainingConfig(Section):
@@ -22,9 +25,11 @@ class TrainingConfig(Section):
         name: Name of the recogniser.
         task: What it reads, for its card.
         seed: Seed of everything random.
-        alphabet: Every character that may be read, in the order of the outputs.
+        alphabet: Every character that may be read, in the order of the outputs; or a list of symbols, each of one or
+            more characters.
+        vocabulary: What is learnt from the labels in place of an alphabet.
         image: Normalisation of strips.
-        max_output_length: Greatest number of characters that the exported recogniser emits.
+        max_output_length: Greatest number of symbols that the exported recogniser emits.
         network: The network.
         loop: The training loop.
         sources: Where strips come from.
@@ -36,7 +41,8 @@ class TrainingConfig(Section):
     name: str
     task: str = "digits"
     seed: int = 1
-    alphabet: str
+    alphabet: str | tuple[str, ...] = ""
+    vocabulary: VocabularyConfig | None = None
     image: ImageSettings = ImageSettings()
     max_output_length: int = Field(default=64, ge=1)
     network: NetworkConfig = NetworkConfig()
@@ -46,9 +52,34 @@ class TrainingConfig(Section):
     licence: str = "Apache-2.0"
     data: tuple[DataSource, ...] = ()
 
+    @model_validator(mode="after")
+    def _check_fit(self) -> Self:
+        if bool(self.alphabet) == (self.vocabulary is not None):
+            raise ValueError(
+                'give the symbols as alphabet = "…", or have them learnt from the labels by a table [vocabulary]: '
+                f"{'one of them, not both' if self.alphabet else 'neither is there'}"
+            )
+        canvas = self.network.canvas_width
+        if canvas and self.image.max_width > canvas:
+            raise ValueError(
+                f"image.max_width is {self.image.max_width}, the canvas of the flatten head {canvas} wide: set "
+                f"image.max_width = {canvas}, so that wider strips are refused and not cut"
+            )
+        return self
+
     def make_alphabet(self) -> Alphabet:
-        """Returns the alphabet; each character is one symbol."""
+        """Returns the alphabet.
+
+        Raises:
+            TrainingError: If it is yet to be learnt; see `glyphline.training.vocabulary.run_alphabet`.
+        """
+        if not self.alphabet:
+            raise TrainingError("the vocabulary of this configuration is not learnt yet")
         return Alphabet(tuple(self.alphabet))
+
+    def with_alphabet(self, alphabet: Alphabet) -> Self:
+        """Returns the same configuration with the symbols that its vocabulary came to be."""
+        return self if self.vocabulary is None else self.model_copy(update={"alphabet": alphabet.symbols})
 
 
 def read_config(path: Path) -> TrainingConfig:
