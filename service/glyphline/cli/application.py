@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from glyphline.cli import evaluate, export, models, recognize, serve, train, transcribe
+from glyphline.cli import data, evaluate, export, models, recognize, serve, train, transcribe
 from glyphline.cli.exit_codes import table
 from glyphline.cli.group import CommandGroup
 
@@ -18,7 +18,7 @@ _HELP = """Reads strips of pixels as text: handwritten, printed, seven-segment a
   glyphline transcribe scans/ --output texts.jsonl    read a folder with all cores
   glyphline serve                                     serve over gRPC, with Prometheus metrics
   glyphline recognize cheque.png --server localhost:50051
-  glyphline train CONFIG, export, evaluate            make a model of your own
+  glyphline data init, validate; train, export, evaluate     make a model of your own
 
 `glyphline COMMAND --help` explains a command and shows examples.
 """
@@ -47,6 +47,7 @@ _SHORT_HELP = {
 for _module, _short_help in _SHORT_HELP.items():
     _name = _module.__name__.rpartition(".")[2]  # glyphline.cli.serve holds the function serve
     app.command(_name, short_help=_short_help, epilog=_module.EXAMPLES)(getattr(_module, _name))
+app.add_typer(data.app, short_help="Check, show, render and convert labelled strips.")
 
 
 def _show_version(wanted: bool) -> None:

@@ -11,6 +11,7 @@ class ExitCode(IntEnum):
 
     OK = 0
     FAULT = 1
+    FINDINGS = 1
     USAGE = 2
     IMAGES = 3
     MODEL = 4
@@ -23,7 +24,7 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.OK: "done",
-    ExitCode.FAULT: "a fault in Glyphline itself, shown with a traceback",
+    ExitCode.FAULT: "a fault in Glyphline itself, shown with a traceback; from `data validate`: errors in the data",
     ExitCode.USAGE: "an option, path, data set or configuration is wrong, or a package is missing",
     ExitCode.IMAGES: "some images could not be read; all others were",
     ExitCode.MODEL: "the model is missing or damaged, or its device is not there",

@@ -33,16 +33,17 @@ class Reporter(Protocol):
         ...
 
 
-def open_reporter(*, quiet: bool, count: Callable[[], int] | None) -> Reporter:
+def open_reporter(*, quiet: bool, count: Callable[[], int] | None, verb: str = "Reading") -> Reporter:
     """Chooses how to report.
 
     Args:
         quiet: Show nothing.
         count: Counts the images of the job, for a bar with an end; it runs beside the job. None: they cannot be known.
+        verb: What is done to the images.
     """
     if quiet:
         return _Silence()
-    return _Bar(count) if sys.stderr.isatty() else _Lines()
+    return _Bar(count, verb) if sys.stderr.isatty() else _Lines()
 
 
 class _Silence:
@@ -74,9 +75,9 @@ class _Lines(_Silence):
 
 
 class _Bar(_Silence):
-    def __init__(self, count: Callable[[], int] | None) -> None:
+    def __init__(self, count: Callable[[], int] | None, verb: str) -> None:
         self._count = count
-        self._progress, self._task = _new_bar()
+        self._progress, self._task = _new_bar(verb)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -98,12 +99,12 @@ class _Bar(_Silence):
         self._progress.stop()
 
 
-def _new_bar() -> tuple[Progress, TaskID]:
+def _new_bar(verb: str) -> tuple[Progress, TaskID]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     progress = Progress(
-        TextColumn("Reading"),
+        TextColumn(verb),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
@@ -111,4 +112,4 @@ def _new_bar() -> tuple[Progress, TaskID]:
         TimeRemainingColumn(),
         console=Console(stderr=True),
     )
-    return progress, progress.add_task("Reading", total=None, rate="", failed=0)
+    return progress, progress.add_task(verb, total=None, rate="", failed=0)

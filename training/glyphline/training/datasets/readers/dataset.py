@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from glyphline.training.datasets.readers.alto import read_alto
-from glyphline.training.datasets.readers.item import LabelledImage
+from glyphline.training.datasets.readers.item import LabelledImage, check_files
 from glyphline.training.datasets.readers.labels import read_csv, read_jsonl, read_tsv
 from glyphline.training.datasets.readers.lmdb_reader import read_lmdb
 from glyphline.training.datasets.readers.page import read_page
@@ -108,6 +108,7 @@ def read_dataset(
     image_key: str = "",
     text_key: str = "",
     cut: Cut = "polygon",
+    missing: Literal["refuse", "keep"] = "refuse",
 ) -> list[LabelledImage]:
     """Reads a data set's labels; its pictures are decoded when they are asked for.
 
@@ -118,6 +119,7 @@ def read_dataset(
         image_key: Column or key of the picture, where it has none of the usual names.
         text_key: Column or key of the text, where it has none of the usual names.
         cut: How lines are cut from pages: by their `polygon`, or by the `box` around it.
+        missing: Whether a data set is refused whose labels name files that do not exist.
 
     Returns:
         The labelled pictures, in the data set's own order; the same each time.
@@ -133,6 +135,8 @@ def read_dataset(
     images = list(_READERS[chosen](_Request(path, labels, image_key, text_key, cut)))
     if not images:
         raise DataError(f"{path}, read as {chosen} ({FORMATS[chosen]}), holds no labelled picture; {describe(path)}")
+    if missing == "refuse":
+        check_files(images)
     return images
 
 

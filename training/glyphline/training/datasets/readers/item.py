@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Protocol
 from PIL import Image
 
 from glyphline.models.errors import ImageError
-from glyphline.models.image import ImageLimits, read_image
+from glyphline.models.image import ImageLimits, read_header, read_image
 from glyphline.training.datasets.samples import Grey
 from glyphline.training.errors import DataError
 
@@ -103,7 +104,22 @@ class LabelledImage:
         try:
             return self.picture.load()
         except ImageError as error:
-            raise DataError(f"{self.source} ({self.place}): {error}") from error
+            raise DataError(f"{self.place}: {self.source}: {error}") from error
+
+    def size(self) -> tuple[int, int]:
+        """Returns the picture's width and height; where it is a file of its own, without decoding its pixels.
+
+        Raises:
+            DataError: If it is missing or no picture.
+        """
+        try:
+            if isinstance(self.picture, EncodedPicture):
+                header = read_header(self.picture.content(), ImageLimits())
+                return header.width, header.height
+            height, width = self.picture.load().shape
+        except ImageError as error:
+            raise DataError(f"{self.place}: {self.source}: {error}") from error
+        return width, height
 
     def content(self) -> bytes:
         """Returns the picture as the bytes of an image file: those of the data set, or PNG where it is cut from a page.
@@ -114,7 +130,7 @@ class LabelledImage:
         try:
             return self.picture.content()
         except ImageError as error:
-            raise DataError(f"{self.source} ({self.place}): {error}") from error
+            raise DataError(f"{self.place}: {self.source}: {error}") from error
 
 
 def encode_png(pixels: Grey) -> bytes:
@@ -142,12 +158,19 @@ def _names_in(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
-def existing_picture(path: Path, listing: FolderListing, place: str) -> FilePicture:
-    """Returns the picture of a file that a label names.
+def check_files(images: Iterable[LabelledImage]) -> None:
+    """Makes sure that the files of pictures exist, before hours of training find out.
 
     Raises:
-        DataError: If there is no such file.
+        DataError: If some do not; how many, and the first few with their places.
     """
-    if not listing.has(path):
-        raise DataError(f"{path} is named in {place}, but missing")
-    return FilePicture(path)
+    listing = FolderListing()
+    missing = [
+        image for image in images if isinstance(image.picture, FilePicture) and not listing.has(image.picture.path)
+    ]
+    if missing:
+        named = "; ".join(
+            f"{image.picture.path} ({image.place})" for image in missing[:5] if isinstance(image.picture, FilePicture)
+        )
+        more = f"; and {len(missing) - 5:,} more" if len(missing) > 5 else ""
+        raise DataError(f"pictures are named in label files but missing: {named}{more}")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from glyphline.training.datasets.labels import read_labels
-from glyphline.training.datasets.readers.item import FolderListing, LabelledImage, existing_picture
+from glyphline.training.datasets.readers.item import FilePicture, LabelledImage
 from glyphline.training.errors import DataError
 
 IMAGE_KEYS = ("image", "file_name", "filename", "file", "path", "name")
@@ -25,14 +25,12 @@ def read_tsv(path: Path) -> Iterator[LabelledImage]:
 
     A first line that only names the columns (`file_name<TAB>text`) is passed over, unless there is such a file.
     """
-    listing = FolderListing()
     for label in read_labels(path):
-        place = f"{path}, line {label.line}"
         file = path.parent / label.name
         heading = label.name.lower() in IMAGE_KEYS and label.text.lower() in TEXT_KEYS
-        if label.line == 1 and heading and not listing.has(file):
+        if label.line == 1 and heading and not file.exists():
             continue
-        yield LabelledImage(label.name, label.text, existing_picture(file, listing, place), path, label.line)
+        yield LabelledImage(label.name, label.text, FilePicture(file), path, label.line)
 
 
 def read_csv(path: Path, image_key: str = "", text_key: str = "") -> Iterator[LabelledImage]:
@@ -84,15 +82,12 @@ def read_jsonl(path: Path, image_key: str = "", text_key: str = "") -> Iterator[
 def _with_pictures(
     path: Path, rows: Iterable[tuple[int, Mapping[str, object]]], image: str, words: str
 ) -> Iterator[LabelledImage]:
-    listing = FolderListing()
     for number, row in rows:
         place = f"{path}, line {number}"
         name, text = row.get(image), row.get(words)
         if not isinstance(name, str) or not name:
             raise DataError(f"{place}: {image!r} is no file name: {name!r}")
-        yield LabelledImage(
-            name, label_text(text, words, place), existing_picture(path.parent / name, listing, place), path, number
-        )
+        yield LabelledImage(name, label_text(text, words, place), FilePicture(path.parent / name), path, number)
 
 
 def label_text(value: object, key: str, place: str) -> str:

@@ -1,0 +1,399 @@
+"""`glyphline data …`: checks, shows, renders and converts labelled strips, and writes a first configuration."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glyphline.cli.data_output import print_stats, print_validation
+from glyphline.cli.exit_codes import CommandError, ExitCode
+from glyphline.cli.progress import open_reporter
+from glyphline.cli.training_room import training_room
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from glyphline.training.datasets.commands.inputs import Inputs
+
+HELP = """Checks, describes, shows, renders and converts labelled strips.
+
+\b
+  glyphline data init strips/ > mine.toml          write a first configuration from your data
+  glyphline data validate mine.toml                what is wrong with it, all of it
+  glyphline data preview mine.toml                 what the network will see
+  glyphline data stats strips/                     how many, how long, which characters
+  glyphline data render fonts-only/ --fonts fonts/ --words words.txt
+  glyphline data convert pages/ strips.lmdb --to lmdb
+
+\b
+A data set is a folder of pictures with labels.tsv (name, tab, text), labels.csv, labels.jsonl or metadata.jsonl;
+pictures with their text beside each (x.png, x.gt.txt); LMDB in the layout of the deep-text-recognition-benchmark; pages
+with PAGE or ALTO XML; WebDataset tar shards; or Parquet with a column of images. Which it is, is recognised.
+"""
+
+app = typer.Typer(name="data", help=HELP, no_args_is_help=True, rich_markup_mode=None)
+
+
+class FormatName(StrEnum):
+    """Formats of data sets."""
+
+    AUTO = "auto"
+    TSV = "tsv"
+    CSV = "csv"
+    JSONL = "jsonl"
+    SIDECAR = "sidecar"
+    LMDB = "lmdb"
+    PAGE = "page"
+    ALTO = "alto"
+    WEBDATASET = "webdataset"
+    PARQUET = "parquet"
+
+
+class TargetName(StrEnum):
+    """Formats that are written."""
+
+    FOLDER = "folder"
+    LMDB = "lmdb"
+    WEBDATASET = "webdataset"
+    PARQUET = "parquet"
+
+
+class CutName(StrEnum):
+    """How lines are cut from pages."""
+
+    POLYGON = "polygon"
+    BOX = "box"
+
+
+DataRoot = Annotated[
+    Path,
+    typer.Option(
+        "--data-root", metavar="DIR", envvar="GLYPHLINE_DATA_ROOT", help="Folder that a configuration's data are below."
+    ),
+]
+FormatOption = Annotated[
+    FormatName, typer.Option("--format", help="Format of the data sets; auto recognises it.", show_choices=True)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="CONFIG",
+        help="Configuration that says what may be read and how strips are normalised, for data sets given by path.",
+        show_default=False,
+    ),
+]
+AlphabetOption = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="All characters that may be read, as '0123456789-'.", show_default=False),
+]
+
+
+def _exists(*paths: Path | None) -> None:
+    for path in paths:
+        if path is not None and not path.exists():
+            raise CommandError(f"{path}: no such file or folder")
+
+
+@contextmanager
+def _progress(quiet: bool, total: int | None, verb: str) -> Iterator[Callable[[int, int], None]]:
+    with open_reporter(quiet=quiet, count=None if total is None else lambda: total, verb=verb) as reporter:
+        yield reporter.update
+
+
+def _count(inputs: Inputs) -> int:
+    return sum(len(part.images) for part in inputs.parts)
+
+
+_VALIDATE_EXAMPLES = """\b
+Examples:
+  glyphline data validate strips/
+  glyphline data validate mine.toml --data-root data/
+  glyphline data validate train/ test/ --config mine.toml --json > findings.json
+  glyphline data validate pages/ --alphabet "abcdefghijklmnopqrstuvwxyz "
+
+\b
+A configuration stands for its real sources and its validation sets. Several data sets are taken for splits: no picture
+may be in two of them. Errors: pictures that cannot be read, characters outside the alphabet, one picture with two
+texts or in two splits. Warnings: empty labels, outer spaces, hidden characters, repeated pictures, strips too wide,
+labels too long for CTC on their strip. The exit code is 1 if there are errors, else 0.
+"""
+
+
+@app.command("validate", short_help="Find what is wrong with data sets.", epilog=_VALIDATE_EXAMPLES)
+def validate(
+    *,
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="DATASET|CONFIG", help="Data sets or configurations.", show_default=False)
+    ],
+    config: ConfigOption = None,
+    alphabet: AlphabetOption = None,
+    data_root: DataRoot = Path("data"),
+    format_name: FormatOption = FormatName.AUTO,
+    show: Annotated[int, typer.Option(metavar="N", min=0, help="Findings of each kind that are printed.")] = 5,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Looks at every label and every pixel, and lists all that is wrong, with files and lines."""
+    _exists(*paths, config)
+    with training_room():
+        from glyphline.training.datasets.commands.inputs import open_inputs
+        from glyphline.training.datasets.commands.validate import validate as look
+
+        inputs = open_inputs(
+            paths, data_root=data_root, format=format_name.value, alphabet=alphabet, config=config, missing="keep"
+        )
+        with _progress(quiet, _count(inputs), "Checking") as progress:
+            result = look(inputs, progress)
+    if as_json:
+        values = asdict(result) | {"counts": result.counts(), "errors": result.errors}
+        print(json.dumps(values | {"warnings": len(result.findings) - result.errors}, ensure_ascii=False))
+    else:
+        print_validation(result, show, inputs.alphabet is not None)
+    if result.errors:
+        raise typer.Exit(ExitCode.FINDINGS)
+
+
+_STATS_EXAMPLES = """\b
+Examples:
+  glyphline data stats strips/
+  glyphline data stats train/ test/ --plot stats.png
+  glyphline data stats mine.toml --data-root data/ --json
+"""
+
+
+@app.command("stats", short_help="Count strips, lengths, widths and characters.", epilog=_STATS_EXAMPLES)
+def stats(
+    *,
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="DATASET|CONFIG", help="Data sets or configurations.", show_default=False)
+    ],
+    config: ConfigOption = None,
+    data_root: DataRoot = Path("data"),
+    format_name: FormatOption = FormatName.AUTO,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="PNG", help="Draw the distributions here.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Counts strips and characters, and tells how long texts and how wide pictures are."""
+    _exists(*paths, config)
+    with training_room():
+        from glyphline.training.datasets.commands.inputs import open_inputs, readable
+        from glyphline.training.datasets.commands.stats import draw_stats, measure
+
+        inputs = readable(open_inputs(paths, data_root=data_root, format=format_name.value, config=config))
+        with _progress(quiet, _count(inputs), "Measuring") as progress:
+            results = measure(inputs, progress)
+        if plot is not None:
+            draw_stats(results, inputs.image.height, plot)
+    if as_json:
+        print(json.dumps([result.summary() for result in results], ensure_ascii=False))
+    else:
+        for result in results:
+            print_stats(result)
+
+
+_PREVIEW_EXAMPLES = """\b
+Examples:
+  glyphline data preview mine.toml --data-root data/ --output preview.png
+  glyphline data preview strips/ --count 20 --variants 6
+"""
+
+
+@app.command("preview", short_help="Draw a sheet of strips as the network sees them.", epilog=_PREVIEW_EXAMPLES)
+def preview(
+    *,
+    path: Annotated[
+        Path, typer.Argument(metavar="DATASET|CONFIG", help="A data set or a configuration.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option(metavar="PNG", help="The sheet.")] = Path("preview.png"),
+    count: Annotated[int, typer.Option(metavar="N", min=1, help="Strips of each source, or of the data set.")] = 12,
+    variants: Annotated[int, typer.Option(metavar="N", min=0, help="Variants of each strip of a data set.")] = 4,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed shows the same strips.")] = 1,
+    data_root: DataRoot = Path("data"),
+    format_name: FormatOption = FormatName.AUTO,
+) -> None:
+    """Draws strips as training has them: of each source of a configuration, or of a data set with its variants."""
+    _exists(path)
+    with training_room():
+        from glyphline.training.datasets.commands.preview import preview as draw
+
+        sheet = draw(path, data_root=data_root, format=format_name.value, count=count, variants=variants, seed=seed)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        sheet.save(output, "PNG")
+    print(output)
+
+
+_RENDER_EXAMPLES = """\b
+Examples:
+  glyphline data render strips/ --fonts fonts/ --words words.txt --count 20000
+  glyphline data render strips/ --fonts fonts/ --words words.txt --per-strip 3 --alphabet "abcdefghijklmnopqrstuvwxyz "
+  glyphline data render codes/ --fonts OCRB.ttf --alphabet "0123456789ABCDEF-" --longest 12
+  glyphline data render strips.lmdb --to lmdb --fonts fonts/ --words lines.txt --clean
+
+\b
+A font that lacks a character of the text is refused by name, as it would draw boxes; with --skip-missing each font
+writes what it can. Texts are in logical order; scripts that join or turn their letters are shaped. Train on what was
+rendered with `kind = "real"`, together with real strips.
+"""
+
+
+@app.command("render", short_help="Draw strips of text with fonts.", epilog=_RENDER_EXAMPLES)
+def render(
+    *,
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The data set; a new folder.", show_default=False)],
+    fonts: Annotated[
+        list[Path], typer.Option(metavar="FONT|DIR", help="Fonts, or folders of them.", show_default=False)
+    ],
+    words: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Words or texts, one a line, UTF-8.", show_default=False)
+    ] = None,
+    per_strip: Annotated[int, typer.Option(metavar="N", min=1, help="From 1 to N words a strip.")] = 1,
+    alphabet: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Leave out texts with other characters; without --words, string these together at random.",
+            show_default=False,
+        ),
+    ] = None,
+    longest: Annotated[int, typer.Option(metavar="N", min=1, help="Greatest number of characters.")] = 32,
+    count: Annotated[int, typer.Option(metavar="N", min=1, help="Number of strips.")] = 1000,
+    target: Annotated[TargetName, typer.Option("--to", help="Format of the data set.")] = TargetName.FOLDER,
+    clean: Annotated[bool, typer.Option("--clean", help="Dark on light, straight, without wear.")] = False,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Let a font that lacks characters write what it can.")
+    ] = False,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed draws the same strips.")] = 1,
+    quiet: Quiet = False,
+) -> None:
+    """Draws strips of text, of any alphabet that the fonts have, bent and worn as pictures are."""
+    if words is None and not alphabet:
+        raise CommandError("give --words FILE, or --alphabet TEXT to string characters together")
+    _exists(*fonts, words)
+    with training_room():
+        from glyphline.training.datasets.commands import render as rendering
+
+        lines, left_out = ((), 0) if words is None else rendering.read_lines(words, alphabet or "")
+        if left_out:
+            print(f"{left_out:,} of {left_out + len(lines):,} texts have other characters: left out", file=sys.stderr)
+        texts = rendering.Texts(lines, per_strip, alphabet or "", longest)
+        with _progress(quiet, count, "Drawing") as progress:
+            done = rendering.render(
+                output,
+                rendering.find_all_fonts(fonts),
+                texts,
+                count=count,
+                target=target.value,
+                wear=rendering.CLEAN if clean else None,
+                skip_missing=skip_missing,
+                seed=seed,
+                progress=progress,
+            )
+    if done.skips:
+        print(f"fonts that can write none of it: {done.skips}", file=sys.stderr)
+    print(f"{output}: {done.written:,} strips in {sum(map(bool, done.fonts.values()))} fonts")
+
+
+_CONVERT_EXAMPLES = """\b
+Examples:
+  glyphline data convert pages/ lines/                        lines of PAGE or ALTO pages, cut out
+  glyphline data convert strips/ strips.lmdb --to lmdb
+  glyphline data convert train.lmdb shards/ --to webdataset --shard-size 5000
+"""
+
+
+@app.command("convert", short_help="Write a data set in another format.", epilog=_CONVERT_EXAMPLES)
+def convert(
+    *,
+    source: Annotated[Path, typer.Argument(metavar="DATASET", help="A data set of any format.", show_default=False)],
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The new one; a new folder.", show_default=False)],
+    target: Annotated[TargetName, typer.Option("--to", help="Format of the new one.")] = TargetName.FOLDER,
+    format_name: FormatOption = FormatName.AUTO,
+    cut: Annotated[
+        CutName, typer.Option(help="Cut lines from pages by their polygon or by the box around it.")
+    ] = CutName.POLYGON,
+    shard_size: Annotated[int, typer.Option(metavar="N", min=1, help="Samples in a shard of webdataset.")] = 1000,
+    skip_damaged: Annotated[
+        bool, typer.Option("--skip-damaged", help="Leave out what cannot be read, instead of stopping.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Writes a data set in another format; the bytes of its pictures stay as they are."""
+    _exists(source)
+    with training_room():
+        from glyphline.training.datasets.commands.convert import convert as write
+
+        with _progress(quiet, None, "Converting") as progress:
+            done = write(
+                source,
+                output,
+                target.value,
+                format=format_name.value,
+                cut=cut.value,
+                shard_size=shard_size,
+                skip_damaged=skip_damaged,
+                progress=progress,
+            )
+    print(f"{output}: {done.written:,} strips{f'; {done.skips}' if done.skips else ''}")
+
+
+_INIT_EXAMPLES = """\b
+Examples:
+  glyphline data init data/strips > strips.toml
+  glyphline data init data/strips --group "^([^_]+)_" --name letters > letters.toml
+
+\b
+The configuration has your labels' characters, room for your widest strips, and one strip in ten held out by a hash of
+its name. --group keeps what belongs together on one side: strips of one writer, page or device; without it the figures
+flatter where strips resemble each other.
+"""
+
+
+@app.command("init", short_help="Write a first configuration from your data.", epilog=_INIT_EXAMPLES)
+def init(
+    *,
+    path: Annotated[Path, typer.Argument(metavar="DATASET", help="A data set.", show_default=False)],
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the recogniser.  [default: the folder's]")] = "",
+    group: Annotated[
+        str,
+        typer.Option(
+            metavar="REGEX",
+            help="What of a name tells the writer, page or device; these are held out whole.",
+            show_default=False,
+        ),
+    ] = "",
+    height: Annotated[int, typer.Option(metavar="N", min=8, help="Height that strips are brought to.")] = 40,
+    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Length of the training.")] = 30,
+    data_root: DataRoot = Path("data"),
+    format_name: FormatOption = FormatName.AUTO,
+    quiet: Quiet = False,
+) -> None:
+    """Writes a configuration for a data set to standard output: enough to train with, and to change."""
+    _exists(path)
+    with training_room():
+        from glyphline.training.datasets.commands.start import write_first_config
+
+        with _progress(quiet, None, "Measuring") as progress:
+            text = write_first_config(
+                path,
+                data_root=data_root,
+                name=name,
+                format=format_name.value,
+                group=group,
+                height=height,
+                epochs=epochs,
+                progress=progress,
+            )
+    print(text, end="")
