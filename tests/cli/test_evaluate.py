@@ -11,7 +11,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_figures_agree_with_those_of_a_transcription(glyphline: Command, strips_folder: Path, tmp_path: Path) -> None:
-    evaluated = glyphline("evaluate", strips_folder, "--json", "--output", tmp_path / "report")
+    evaluated = glyphline("evaluate", strips_folder, "--json", "--report", tmp_path / "report")
     assert evaluated.returncode == 0, evaluated.stderr
     result = json.loads(evaluated.stdout)
     transcribed = glyphline(
@@ -23,16 +23,25 @@ def test_figures_agree_with_those_of_a_transcription(glyphline: Command, strips_
         assert round(result[rate], 6) == figures[rate]
         low, high = result[f"{rate}_interval"]
         assert low <= result[rate] <= high
-    assert json.loads((tmp_path / "report" / "report.json").read_text()) == [result]
+    assert json.loads((tmp_path / "report" / "report.json").read_text())["results"] == [result]
+    assert str(tmp_path / "report" / "report.html") in evaluated.stderr
+    assert "<html" in (tmp_path / "report" / "report.html").read_text()
 
 
 def test_plain_columns_and_a_limit(glyphline: Command, strips_folder: Path) -> None:
     done = glyphline("evaluate", strips_folder, "--limit", "3", "--decoder", "beam")
     assert done.returncode == 0, done.stderr
     headings, figures = (line.split("\t") for line in done.stdout.splitlines())
-    assert headings[:4] == ["Data set", "Images", "Exact", "CER"]
-    assert figures[:2] == [str(strips_folder), "3"]
+    assert headings[:5] == ["Data set", "Model", "Images", "Exact", "CER"]
+    assert figures[:3] == [str(strips_folder), "digits 1", "3"]
     assert len(headings) == len(figures)
+
+
+def test_two_models_have_a_line_each(glyphline: Command, strips_folder: Path) -> None:
+    models = ("--model", "digits", "--model", "digits-ctc", "--model-version", "1", "--model-version", "1")
+    done = glyphline("evaluate", strips_folder, "--limit", "2", *models)
+    assert done.returncode == 0, done.stderr
+    assert [line.split("\t")[1] for line in done.stdout.splitlines()] == ["Model", "digits 1", "digits-ctc 1"]
 
 
 def test_figures_can_be_recorded_in_the_bundle(glyphline: Command, strips_folder: Path, tmp_path: Path) -> None:
@@ -55,6 +64,11 @@ def test_mistakes_are_explained(glyphline: Command, strips_folder: Path) -> None
         (["nowhere"], ExitCode.USAGE, "nowhere is neither a folder"),
         (["blank"], ExitCode.USAGE, "--data-root"),
         ([strips_folder, "--model", "nonsense"], ExitCode.MODEL, "there is digits"),
+        (
+            [strips_folder, "-m", "digits", "-m", "digits-ctc", "--model-version", "1"],
+            ExitCode.USAGE,
+            "for each or for none",
+        ),
         ([strips_folder, "--beam-width", "999"], ExitCode.USAGE, "beam_width"),
     ):
         done = glyphline("evaluate", *arguments)

@@ -10,39 +10,60 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glyphline.cli.exit_codes import CommandError
 from glyphline.cli.options import (
     BeamWidthOption,
     DecoderOption,
-    ModelOption,
     RepositoryOption,
-    VersionOption,
     decoding_options,
 )
 from glyphline.cli.selection import find_bundle
 from glyphline.cli.training_room import training_room
 
 if TYPE_CHECKING:
-    from glyphline.training.evaluate import EvaluationResult
+    from glyphline.training.report.figures import Figures
 
 EXAMPLES = """\b
 Examples:
   glyphline evaluate tests/data/strips
   glyphline evaluate mnist-1-8 mnist-9-16 registers meters blank --data-root data/
-  glyphline evaluate scans/ --model models/digits/2 --decoder beam --output report/
+  glyphline evaluate scans/ --model models/digits/2 --decoder beam --report report/
+  glyphline evaluate scans/ --model digits --model digits-ctc --report report/
 
 \b
-A data set is a folder with labels.tsv (name, tab, text), or a name of glyphline/training/configs/evaluation.toml, whose
-pictures are below --data-root. Exact is the share of images read without any error; CER is all edits over all true
-characters; ranges are 95 % intervals. "Straight through" is the share of images whose confidence is so high that all
-of them together are 99.9 % exact. Prints a table on a terminal, elsewhere the same columns with tabs, headings first.
+A data set is a folder or file of strips in any format that training reads (docs/training.md), or a name of
+glyphline/training/configs/evaluation.toml, whose pictures are below --data-root. Exact is the share of images read
+without any error; CER is all edits over all true characters; ranges are 95 % intervals. "Straight through" is the share
+of images whose confidence is so high that all of them together are 99.9 % exact. Prints a table on a terminal,
+elsewhere the same columns with tabs, headings first.
+
+\b
+--report writes report.html, one file to look at in a browser: confusions, accuracy by length and width, whether the
+confidence can be believed and which threshold to set, and the worst mistakes as pictures; and report.json with the
+same figures. Of several models it also says how sure their difference is.
 """
 
 
 def evaluate(
     *,
     data_sets: Annotated[list[str], typer.Argument(metavar="DATASET", help="Data sets.", show_default=False)],
-    model: ModelOption = None,
-    version: VersionOption = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="NAME|FOLDER",
+            help="Name of a model, or the folder of a bundle; again for a second one to compare.  [default: digits]",
+        ),
+    ] = None,
+    versions: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--model-version",
+            metavar="N",
+            help="Version of the model; of several models, once for each in their order.  [default: the latest]",
+        ),
+    ] = None,
     repository: RepositoryOption = None,
     data_root: Annotated[
         Path | None,
@@ -58,25 +79,25 @@ def evaluate(
     ] = None,
     decoder: DecoderOption = None,
     beam_width: BeamWidthOption = None,
-    output: Annotated[
+    report: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Write report.json and sheets of the worst readings here.", show_default=False
-        ),
+        typer.Option(metavar="DIR", help="Write report.html and report.json here.", show_default=False),
     ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Write the figures into the bundle's manifest and model card.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a data set.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a model and data set.")] = False,
 ) -> None:
-    """Measures a model: exact share and character error rate, with their uncertainty."""
+    """Measures models: exact share and character error rate, with their uncertainty."""
     options = decoding_options(decoder, beam_width)
     options.validate()
-    bundle = find_bundle(model, version, repository)
+    folders = [str(find_bundle(model, version, repository).path) for model, version in _pair(models, versions)]
     with training_room():
         from glyphline.training.evaluate import evaluate_command
 
-        results = evaluate_command(str(bundle.path), data_sets, data_root, options, limit, output, record)
+        results = evaluate_command(folders, data_sets, data_root, options, limit, report, record)
+    if report is not None:
+        print(f"{report / 'report.html'} is the page to look at", file=sys.stderr)
     if as_json:
         for result in results:
             print(json.dumps(asdict(result), ensure_ascii=False))
@@ -87,13 +108,37 @@ def evaluate(
             print("\t".join(line))
 
 
-_HEADINGS = ("Data set", "Images", "Exact", "CER", "Inserted / deleted / substituted", "Straight through", "Images/s")
+def _pair(models: list[str] | None, versions: list[int] | None) -> list[tuple[str | None, int | None]]:
+    """Gives each model its version.
+
+    Raises:
+        CommandError: If there are versions, but not one for each.
+    """
+    names: list[str | None] = [*models] if models else [None]
+    if versions and len(versions) != len(names):
+        raise CommandError(
+            f"{len(names)} models and {len(versions)} versions: give --model-version for each or for none"
+        )
+    return [(name, versions[place] if versions else None) for place, name in enumerate(names)]
 
 
-def _columns(result: EvaluationResult) -> tuple[str, ...]:
+_HEADINGS = (
+    "Data set",
+    "Model",
+    "Images",
+    "Exact",
+    "CER",
+    "Inserted / deleted / substituted",
+    "Straight through",
+    "Images/s",
+)
+
+
+def _columns(result: Figures) -> tuple[str, ...]:
     (low, high), (cer_low, cer_high) = result.exact_interval, result.cer_interval
     return (
         result.data_set,
+        result.model,
         f"{result.images:,}",
         f"{result.exact:.2%} ({low:.2%} to {high:.2%})",
         f"{result.cer:.2%} ({cer_low:.2%} to {cer_high:.2%})",
@@ -103,7 +148,7 @@ def _columns(result: EvaluationResult) -> tuple[str, ...]:
     )
 
 
-def _print_table(results: list[EvaluationResult]) -> None:
+def _print_table(results: list[Figures]) -> None:
     from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
@@ -115,5 +160,5 @@ def _print_table(results: list[EvaluationResult]) -> None:
     console = Console()
     console.print(table)
     for result in results:
-        lengths = ", ".join(f"{each.length}: {each.exact:.1%} of {each.images:,}" for each in result.by_length)
-        console.print(Text(f"{result.data_set}, exact by length of the text: {lengths}"))
+        lengths = ", ".join(f"{each.label}: {each.exact:.1%} of {each.images:,}" for each in result.by_length)
+        console.print(Text(f"{result.model} on {result.data_set}, exact by length of the text: {lengths}"))
