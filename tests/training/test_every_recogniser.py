@@ -99,7 +99,7 @@ def learn(network: RecogniserNetwork, batch: Batch, steps: int) -> list[float]:
     losses = []
     for _ in range(steps):
         ctc, scores = network(images, widths, inputs, sampling=0.1, cut=3, encoder_cut=9)
-        parts = [] if ctc is None else [ctc_loss(*ctc, labels, lengths)]
+        parts = [] if ctc is None else [ctc_loss(ctc[0], ctc[1], labels, lengths)]
         parts += [] if scores is None else [decoder_loss(scores, labels, lengths, 0.0)]
         loss = torch.stack(parts).sum()
         optimiser.zero_grad()
