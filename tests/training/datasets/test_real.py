@@ -4,10 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from glyphline.models.labels import Label
+from glyphline.training.augment import Wear
 from glyphline.training.datasets.labels import read_labels
-from glyphline.training.datasets.real import BlankStrips, RealStrips, read_strips
+from glyphline.training.datasets.readers import read_dataset
+from glyphline.training.datasets.real import TALLEST, BlankStrips, PixelCache, RealStrips, read_strips
+from glyphline.training.datasets.samples import UnusableSampleError
 from glyphline.training.errors import DataError
 
 
@@ -25,7 +29,7 @@ def test_a_limit_takes_samples_of_all_parts(data_root: Path) -> None:
 
 
 def test_what_is_missing_is_named(data_root: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"labels\.tsv is missing"):
+    with pytest.raises(DataError, match=r"not recognised; the folder is empty.*labels\.tsv"):
         read_strips(tmp_path)
     with pytest.raises(DataError, match="no file name matches 'nothing'"):
         read_strips(data_root / "strips", only="nothing")
@@ -50,10 +54,48 @@ def test_labels_are_those_of_label_files_everywhere(tmp_path: Path) -> None:
 
 
 def test_real_strips_vary_and_keep_their_text(data_root: Path) -> None:
-    strips = RealStrips(read_strips(data_root / "strips", only="strip7"))
+    images = [image for image in read_dataset(data_root / "strips") if image.text == "7"]
+    strips = RealStrips(images)
     drawn = [strips.draw(np.random.default_rng(seed)) for seed in range(10)]
     assert {sample.text for sample in drawn} == {"7"}
     assert len({sample.pixels.tobytes() for sample in drawn}) == 10
+
+
+def test_pictures_are_decoded_when_they_are_drawn_and_damaged_ones_are_named(data_root: Path, tmp_path: Path) -> None:
+    for name, content in (("good.png", (data_root / "strips" / "strip7.png").read_bytes()), ("bad.png", b"\x89PNG")):
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "labels.tsv").write_text("good.png\t7\nbad.png\t8\n")
+    strips = RealStrips(read_dataset(tmp_path))
+    assert strips.cache.held == 0
+    assert strips.pixels(0) is strips.pixels(0), "kept"
+    with pytest.raises(UnusableSampleError, match=r"labels\.tsv, line 2: bad\.png") as error:
+        strips.pixels(1)
+    assert (error.value.reason, error.value.source) == ("unreadable", "bad.png")
+
+
+def test_the_cache_is_small() -> None:
+    cache = PixelCache(250)
+    for key in range(5):
+        cache.put(key, np.zeros((10, 10), np.uint8))
+        cache.get(0)
+    assert cache.held <= 250
+    assert cache.get(0) is not None, "what was used last stays"
+    assert cache.get(1) is None
+
+
+def test_high_scans_are_brought_to_a_height_that_wear_is_made_for(tmp_path: Path) -> None:
+    Image.new("L", (600, 300), 200).save(tmp_path / "high.png")
+    (tmp_path / "labels.tsv").write_text("high.png\tx\n")
+    assert RealStrips(read_dataset(tmp_path)).pixels(0).shape == (TALLEST, 2 * TALLEST)
+
+
+def test_without_wear_a_strip_stays_what_it_is(data_root: Path) -> None:
+    strips = RealStrips(read_dataset(data_root / "strips"), Wear(slant=0, rotation=0, elastic=0, inverted=0, grime=0))
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        expected = strips.pixels(int(np.random.default_rng(seed).integers(len(strips.images))))
+        drawn = strips.draw(random).pixels
+        assert abs(float(drawn.mean()) - float(expected.mean())) < 12, "no light, noise or inversion was added"
 
 
 def test_blank_strips_have_no_text() -> None:

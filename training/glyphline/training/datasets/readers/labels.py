@@ -51,7 +51,7 @@ def read_csv(path: Path, image_key: str = "", text_key: str = "") -> Iterator[La
         numbered = ((rows.line_num, row) for row in rows)
         yield from _with_pictures(path, numbered, image, words)
     except csv.Error as error:
-        raise DataError(f"{path}, line {rows.line_num}: not CSV: {error}") from error
+        raise DataError(f"{path}, line {rows.reader.line_num}: not CSV: {error}") from error
 
 
 def read_jsonl(path: Path, image_key: str = "", text_key: str = "") -> Iterator[LabelledImage]:

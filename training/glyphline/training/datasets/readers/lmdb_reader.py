@@ -6,7 +6,6 @@ import os
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +29,36 @@ class LmdbPicture(EncodedPicture):
         return bytes(value)
 
 
+_OPEN: dict[Path, tuple[tuple[int, int, int], Any]] = {}
+"""What this process has open, with the state of the file and the process that it was opened in."""
+
+
 def open_lmdb(folder: Path) -> Any:  # noqa: ANN401  (lmdb has no types)
-    """Opens an LMDB to read; once in a process, as LMDB demands."""
-    return _open(str(folder), os.getpid())
+    """Opens an LMDB to read: once in a process, as LMDB demands, and anew in a forked child or when it has changed.
 
-
-@lru_cache(maxsize=64)
-def _open(folder: str, process: int) -> Any:  # noqa: ANN401  (lmdb has no types)
-    """Opens an LMDB; `process` keeps what a parent has opened from its forked children, which must not use it."""
+    Raises:
+        DataError: If it is none.
+    """
     import lmdb  # noqa: PLC0415  (of the extra `train`, and only this format needs it)
 
-    path = Path(folder)
     try:
-        return lmdb.open(folder, subdir=path.is_dir(), readonly=True, lock=False, readahead=False, meminit=False)
+        state = (folder / "data.mdb" if folder.is_dir() else folder).stat()
+    except OSError as error:
+        raise DataError(f"{folder} is no LMDB: {error.strerror}") from error
+    signature = (os.getpid(), state.st_mtime_ns, state.st_size)
+    known, environment = _OPEN.get(folder, (None, None))
+    if known == signature:
+        return environment
+    if known is not None and known[0] == signature[0]:
+        environment.close()
+    try:
+        environment = lmdb.open(
+            str(folder), subdir=folder.is_dir(), readonly=True, lock=False, readahead=False, meminit=False
+        )
     except lmdb.Error as error:
         raise DataError(f"{folder} is no LMDB: {error}") from error
+    _OPEN[folder] = (signature, environment)
+    return environment
 
 
 def read_lmdb(folder: Path) -> Iterator[LabelledImage]:

@@ -28,7 +28,7 @@ class ParquetPicture(EncodedPicture):
 
     def content(self) -> bytes:
         """Returns the image file's bytes."""
-        value = _images(str(self.path), self.column, self.group, os.getpid())[self.row].as_py()
+        value = _images(_open(self.path), self.column, self.group)[self.row].as_py()
         if isinstance(value, dict):
             content, name = value.get("bytes"), value.get("path")
         else:
@@ -40,25 +40,34 @@ class ParquetPicture(EncodedPicture):
         return FilePicture(self.path.parent / name).content()
 
 
+def _open(path: Path) -> Any:  # noqa: ANN401  (pyarrow has no types)
+    """Opens a Parquet file; once in a process as long as it does not change."""
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from error
+    return _open_state(path, os.getpid(), state.st_mtime_ns, state.st_size)
+
+
 @lru_cache(maxsize=16)
-def _open(path: str, process: int) -> Any:  # noqa: ANN401  (pyarrow has no types)
+def _open_state(path: Path, *_: int) -> Any:  # noqa: ANN401  (pyarrow has no types)
     import pyarrow as arrow  # noqa: PLC0415  (of the extra `train`, and only this format needs it)
     from pyarrow import parquet  # noqa: PLC0415
 
     try:
-        return parquet.ParquetFile(path, memory_map=True)
+        return parquet.ParquetFile(path)
     except (arrow.ArrowException, OSError) as error:
         raise DataError(f"{path} is no Parquet file: {error}") from error
 
 
 @lru_cache(maxsize=_GROUPS)
-def _images(path: str, column: str, group: int, process: int) -> Any:  # noqa: ANN401  (pyarrow has no types)
+def _images(file: Any, column: str, group: int) -> Any:  # noqa: ANN401  (pyarrow has no types)
     import pyarrow as arrow  # noqa: PLC0415
 
     try:
-        return _open(path, process).read_row_group(group, columns=[column]).column(0)
+        return file.read_row_group(group, columns=[column]).column(0)
     except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{path}, row group {group}: {error}") from error
+        raise DataError(f"row group {group} of a Parquet file cannot be read: {error}") from error
 
 
 def _class_names(file: Any, column: str) -> list[str] | None:  # noqa: ANN401  (pyarrow has no types)
@@ -86,7 +95,7 @@ def read_parquet(path: Path, image_key: str = "", text_key: str = "") -> Iterato
 
     root = path.parent if path.is_file() else path
     for shard in [path] if path.is_file() else sorted(path.rglob("*.parquet")):
-        file = _open(str(shard), os.getpid())
+        file = _open(shard)
         image, words = find_keys(file.schema_arrow.names, shard, image_key, text_key)
         _check_images(file.schema_arrow.field(image).type, shard, image)
         names = _class_names(file, words)
