@@ -221,6 +221,18 @@ def test_states_must_be_sound() -> None:
             Manifest.model_validate(RECORD | ATTENTION | {"states": [state]})
 
 
+@pytest.mark.parametrize("head", ["flatten", "image-first", "pooled-state"])
+def test_a_head_that_looks_at_no_frames_has_no_state_over_them(head: str) -> None:
+    fixed = {"head": head, "states": [{"name": "hidden", "kind": "fixed", "size": 8}]}
+    assert Manifest.model_validate(RECORD | ATTENTION | fixed).head == head
+    with pytest.raises(ValueError, match="no other looks at them"):
+        Manifest.model_validate(RECORD | ATTENTION | fixed | {"states": [{"name": "seen", "kind": "frames"}]})
+    with pytest.raises(ValueError, match="lists its recurrent states"):
+        Manifest.model_validate(RECORD | ATTENTION | fixed | {"states": []})
+    with pytest.raises(ValueError, match="decoder_step"):
+        Manifest.model_validate(RECORD | fixed)
+
+
 def test_writing_refuses_what_loading_would(tmp_path: Path) -> None:
     manifest = Manifest.model_validate(RECORD)
     with pytest.raises(BundleError, match=r"model_card\.md"):

@@ -389,3 +389,19 @@ def test_all_texts_of_a_search_are_different() -> None:
                 yield [hypothesis.symbols for hypothesis in found]
 
     assert all(len(set(found)) == len(found) == 8 for found in texts())
+
+
+class BlindDecoder(RandomDecoder):
+    """The same decoder of a network that does not look at frames."""
+
+    def step(self, symbols: NDArray[np.int64], states: Sequence[FloatArray], images: NDArray[np.int64]) -> StepOutput:
+        return replace(super().step(symbols, states, images), attention=None)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_decoder_that_does_not_look_at_frames_writes_the_same_without_places(width: int) -> None:
+    options = ResolvedOptions(beam_width=width, max_alternatives=width, max_output_length=5)
+    seeing, blind = RandomDecoder(7, 3, 4), BlindDecoder(7, 3, 4)
+    for expected, found in zip(decode(seeing, 3, options), decode(blind, 3, options), strict=True):
+        assert any(hypothesis.spans for hypothesis in expected)
+        assert found == [replace(hypothesis, spans=None) for hypothesis in expected]
