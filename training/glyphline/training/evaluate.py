@@ -12,7 +12,7 @@ from glyphline.models.image import GreyImage
 from glyphline.models.recognizer import Recognizer, load_recognizer
 from glyphline.models.session import available_threads
 from glyphline.training.card import write_card
-from glyphline.training.config import EvaluationSet, FolderSetConfig, read_evaluation_sets
+from glyphline.training.config import EvaluationSet, FolderSetConfig, read_config, read_evaluation_sets
 from glyphline.training.datasets.build import build_set
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import DataError
@@ -40,10 +40,11 @@ def read_samples(
 
 
 def find_set(name: str, data_root: Path | None) -> tuple[EvaluationSet, Path]:
-    """Finds an evaluation set: a folder or file of strips in any format, or a name in the shipped list.
+    """Finds an evaluation set: strips in any format, a validation set of a configuration, or a name in the shipped list.
 
     Args:
-        name: Path or name. A folder of that name counts only if it has a `labels.tsv`, where the list has the name too.
+        name: Path, `CONFIG.toml:SET` or name. A folder of that name counts only if it has a `labels.tsv`, where the list
+            has the name too.
         data_root: Folder below which the paths of named sets lie.
 
     Returns:
@@ -52,6 +53,12 @@ def find_set(name: str, data_root: Path | None) -> tuple[EvaluationSet, Path]:
     Raises:
         DataError: If there is neither.
     """
+    config, colon, held_out = name.rpartition(":")
+    if colon and config.endswith(".toml"):
+        there = read_config(Path(config)).validation
+        if held_out not in there:
+            raise DataError(f"{config} has no validation set {held_out!r}; it has {', '.join(sorted(there))}")
+        return there[held_out], data_root or Path("data")
     sets = read_evaluation_sets(EVALUATION_SETS)
     if (Path(name) / "labels.tsv").exists() or (name not in sets and Path(name).exists()):
         return FolderSetConfig(kind="folder", path=name), Path()

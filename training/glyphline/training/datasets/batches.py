@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,12 @@ class EncodedStrip:
     Attributes:
         pixels: Normalised strip `(height, width)`, uint8, ink bright.
         symbols: Its label.
+        source: Where it comes from, for reports.
     """
 
     pixels: NDArray[np.uint8]
     symbols: list[int]
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def encode_sample(sample: Sample, alphabet: Alphabet, settings: ImageSettings) -
         pixels = normalise(GreyImage(sample.pixels), settings)
     except ImageTooWideError:
         return None
-    return EncodedStrip(pixels, alphabet.encode(sample.text))
+    return EncodedStrip(pixels, alphabet.encode(sample.text), sample.source)
 
 
 def collate(strips: Sequence[EncodedStrip], width: int | None = None) -> Batch:
@@ -112,7 +114,7 @@ def draw_pool(
             skips.add(TOO_WIDE, sample.source)
             continue
         if random.random() < 1 / 12:
-            strip = EncodedStrip(255 - strip.pixels, strip.symbols)
+            strip = replace(strip, pixels=255 - strip.pixels)
         pool.append(strip)
     return pool
 

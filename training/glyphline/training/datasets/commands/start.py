@@ -163,6 +163,8 @@ _TEMPLATE = """\
 #   glyphline data preview {file} --data-root {root} --output preview.png
 #   glyphline train {file} --data-root {root} --output runs/{title}
 #   glyphline export runs/{title} --output models --name {title} --version 1 --head ctc --data-root {root}
+#   glyphline evaluate {file}:held_out --model models/{title}/1 --data-root {root}
+#   glyphline serve --model-repository models
 
 name = {name}
 task = "text like that of {title}"
