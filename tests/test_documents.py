@@ -61,7 +61,10 @@ def test_the_commands_of_the_documents_exist() -> None:
     ]
     assert {words[1] for words in found} >= {"recognize", "transcribe", "serve", "train", "export", "evaluate"}
     for words in found:
-        known = {option for parameter in parts[words[1]].params for option in parameter.opts}
+        command = parts[words[1]]
+        if words[1] == "data":
+            command = command.commands[words[2]]
+        known = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words[2:] if word.startswith("-")} <= known, words
 
 

@@ -29,10 +29,12 @@ Examples:
   glyphline evaluate mnist-1-8 mnist-9-16 registers meters blank --data-root data/
   glyphline evaluate scans/ --model models/digits/2 --decoder beam --report report/
   glyphline evaluate scans/ --model digits --model digits-ctc --report report/
+  glyphline evaluate mine.toml:held_out --model models/mine/1 --data-root data/
 
 \b
-A data set is a folder or file of strips in any format that training reads (docs/training.md), or a name of
-glyphline/training/configs/evaluation.toml, whose pictures are below --data-root. Exact is the share of images read
+A data set is a folder or file of strips in any format that training reads (docs/training.md), CONFIG.toml:SET for a
+validation set of a configuration, or a name of glyphline/training/configs/evaluation.toml; the pictures of the last two
+are below --data-root. Exact is the share of images read
 without any error; CER is all edits over all true characters; ranges are 95 % intervals. "Straight through" is the share
 of images whose confidence is so high that all of them together are 99.9 % exact. Prints a table on a terminal,
 elsewhere the same columns with tabs, headings first.

@@ -40,11 +40,11 @@ def read_samples(
 
 
 def find_set(name: str, data_root: Path | None) -> tuple[EvaluationSet, Path]:
-    """Finds an evaluation set: strips in any format, a validation set of a configuration, or a name in the shipped list.
+    """Finds an evaluation set: strips in any format, a configuration's validation set, or a name in the shipped list.
 
     Args:
-        name: Path, `CONFIG.toml:SET` or name. A folder of that name counts only if it has a `labels.tsv`, where the list
-            has the name too.
+        name: Path, `CONFIG.toml:SET` or name. A folder of that name counts only if it has a `labels.tsv`, where the
+            list has the name too.
         data_root: Folder below which the paths of named sets lie.
 
     Returns:
