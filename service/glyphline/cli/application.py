@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from glyphline.cli import data, evaluate, export, models, recognize, serve, train, transcribe
+from glyphline.cli import data, evaluate, export, models, recognize, serve, study, train, transcribe
 from glyphline.cli.exit_codes import table
 from glyphline.cli.group import CommandGroup
 
@@ -43,6 +43,7 @@ _SHORT_HELP = {
     evaluate: "Measure a model on labelled data.",
     train: "Train a model.",
     export: "Make a bundle of a trained model.",
+    study: "Measure why the defaults are what they are.",
 }
 for _module, _short_help in _SHORT_HELP.items():
     _name = _module.__name__.rpartition(".")[2]  # glyphline.cli.serve holds the function serve
