@@ -60,7 +60,8 @@ def test_validate_finds_all_that_is_wrong_and_names_the_lines(invoke: Command, d
     ]
     labels.write_text("\n".join(lines) + "\n", encoding="utf-8")
     found = invoke("data", "validate", data / "strips", "--alphabet", "0123456789", "--json", "--quiet")
-    assert found.returncode == ExitCode.FINDINGS == 1
+    assert found.returncode == ExitCode.FINDINGS
+    assert int(ExitCode.FINDINGS) == 1
     report = json.loads(found.stdout)
     kinds = {(each["kind"], each["line"]) for each in report["findings"]}
     assert kinds == {

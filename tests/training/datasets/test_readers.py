@@ -24,7 +24,7 @@ from glyphline.training.errors import DataError
 Png = Callable[[Grey], bytes]
 
 # Any text of one line: in normal form C it is what is read back.
-TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\n\r"), max_size=12)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), max_size=12)
 PICTURES = st.tuples(st.integers(1, 9), st.integers(1, 24), st.integers(0, 2**32 - 1)).map(
     lambda drawn: np.random.default_rng(drawn[2]).integers(0, 256, drawn[:2], np.uint8)
 )
@@ -68,8 +68,9 @@ def test_a_folder_is_not_written_into_another(tmp_path: Path) -> None:
 
 
 def test_a_text_of_two_lines_is_refused_where_it_does_not_fit(tmp_path: Path, png: Png) -> None:
-    for target in ("folder", "webdataset"):
-        with open_writer(tmp_path / target, target) as writer, pytest.raises(DataError, match="several"):  # type: ignore[arg-type]
+    targets: tuple[Target, ...] = ("folder", "webdataset")
+    for target in targets:
+        with open_writer(tmp_path / target, target) as writer, pytest.raises(DataError, match="several"):
             writer.add("a", png(np.zeros((2, 2), np.uint8)), "two\nlines")
 
 

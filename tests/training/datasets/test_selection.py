@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.errors import AlphabetError
 from glyphline.models.image import ImageSettings
-from glyphline.training.config import BlankConfig, FolderSetConfig, RealConfig, TrainingConfig
+from glyphline.training.config import BlankConfig, FolderSetConfig, RealConfig, Source, TrainingConfig
 from glyphline.training.datasets.batches import draw_pool
 from glyphline.training.datasets.build import build_set, build_source, check_labels
 from glyphline.training.datasets.feasibility import available_frames, needed_frames
@@ -105,7 +105,7 @@ def test_frames_that_a_text_needs() -> None:
 
 
 def test_the_same_seed_gives_the_same_strips_as_ever(strips_folder: Path) -> None:
-    sources = [
+    sources: list[Source] = [
         RealConfig(kind="real", path="strips", only="mnist_|semeion_"),
         BlankConfig(kind="blank"),
         RealConfig(kind="real", path="strips", without="mnist_|meter_|register_"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -92,7 +93,7 @@ def open_inputs(
             configs.append(read_config(path))
             parts += _config_parts(configs[-1], data_root, missing)
         else:
-            parts.append(_part(str(path), "data", lambda path=path: read_dataset(path, format, missing=missing)))
+            parts.append(_part(str(path), "data", partial(read_dataset, path, format, missing=missing)))
     first = configs[0] if configs else None
     known = Alphabet(tuple(dict.fromkeys(alphabet))) if alphabet else (known_alphabet(first) if first else None)
     if first is None:
@@ -112,11 +113,11 @@ def _config_parts(config: TrainingConfig, root: Path, missing: Literal["refuse",
     for number, source in enumerate(config.sources, 1):
         if isinstance(source, DatasetConfig):
             name = f"source {number} ({source.path})"
-            parts.append(_part(name, "training", lambda source=source: _selected(source, root, missing)))
+            parts.append(_part(name, "training", partial(_selected, source, root, missing)))
     for name, settings in config.validation.items():
         real = settings.source if isinstance(settings, DrawnSetConfig) else settings
         if isinstance(real, DatasetConfig):
-            parts.append(_part(f"validation {name}", "validation", lambda real=real: _selected(real, root, missing)))
+            parts.append(_part(f"validation {name}", "validation", partial(_selected, real, root, missing)))
     return parts
 
 

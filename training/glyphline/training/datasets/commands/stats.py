@@ -140,7 +140,11 @@ def draw_stats(results: list[Stats], height: int, path: Path) -> None:
     axes[1, 1].bar(range(len(shown)), [count for _, count in shown])
     axes[1, 1].set_xticks(range(len(shown)), names, fontsize="small", parse_math=False)
     more = f", the {MOST_BARS} most frequent of {len(totals)}" if len(totals) > MOST_BARS else ""
-    axes[1, 1].set(title=f"Characters{more}", ylabel="times", yscale="log")
+    axes[1, 1].set(
+        title=f"Characters{more}",
+        ylabel="times",
+        yscale="log" if shown and shown[0][1] > 50 * shown[-1][1] else "linear",
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     pyplot.close(figure)

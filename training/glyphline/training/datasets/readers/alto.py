@@ -31,7 +31,8 @@ def read_alto(path: Path, root: Path, cut: str = "polygon") -> Iterator[Labelled
     picture = find_page(path, next((each.text.strip() for each in document.all("fileName")), ""))
     unit = next((each.text.strip() for each in document.all("MeasurementUnit")), "pixel")
     for page in document.all("Page"):
-        size = _numbers(page, ("WIDTH", "HEIGHT")) or (0.0, 0.0)
+        stated = _numbers(page, ("WIDTH", "HEIGHT"))
+        size = (0.0, 0.0) if stated is None else (stated[0], stated[1])
         if unit != "pixel" and 0.0 in size:
             raise DataError(f"{path} measures in {unit} and states no size of the page: lines cannot be found on it")
         lines = list(page.all("TextLine"))

@@ -46,11 +46,12 @@ def open_lmdb(folder: Path) -> Any:  # noqa: ANN401  (lmdb has no types)
     except OSError as error:
         raise DataError(f"{folder} is no LMDB: {error.strerror}") from error
     signature = (os.getpid(), state.st_mtime_ns, state.st_size)
-    known, environment = _OPEN.get(folder, (None, None))
-    if known == signature:
-        return environment
-    if known is not None and known[0] == signature[0]:
-        environment.close()
+    if folder in _OPEN:
+        known, environment = _OPEN[folder]
+        if known == signature:
+            return environment
+        if known[0] == signature[0]:
+            environment.close()
     try:
         environment = lmdb.open(
             str(folder), subdir=folder.is_dir(), readonly=True, lock=False, readahead=False, meminit=False
