@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from glyphline.models.errors import AlphabetError
-from glyphline.training import loop
-from glyphline.training.config import NetworkConfig
+from glyphline.training.config import NetworkConfig, read_config
 from glyphline.training.errors import TrainingError
-from glyphline.training.loop import RecogniserModule, learning_rate_factor, load_network, train
+from glyphline.training.loop import load_network, losses, train
+from glyphline.training.loop.folder import take_weights
+from glyphline.training.loop.module import RecogniserModule
 from glyphline.training.metrics_log import MetricsLog
 from glyphline.training.networks.attention import attention_loss
 from glyphline.training.networks.ctc import ctc_loss
@@ -20,17 +21,6 @@ from glyphline.training.networks.recogniser import RecogniserNetwork
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 MakeConfig = Callable[..., Path]
-
-
-def test_the_learning_rate_rises_stays_and_falls() -> None:
-    def factor(progress: float) -> float:
-        return learning_rate_factor(progress, 0.1, 0.4)
-
-    assert factor(0) == pytest.approx(0.01)
-    assert factor(0.05) == pytest.approx(0.505)
-    assert factor(0.1) == factor(0.59) == 1
-    assert factor(0.8) == pytest.approx(0.505)
-    assert factor(1) == factor(1.1) == pytest.approx(0.01)
 
 
 def test_a_run_leaves_its_figures_curves_and_checkpoints(
@@ -96,8 +86,8 @@ def test_a_run_may_start_from_the_weights_of_another(data_root: Path, tmp_path: 
     deeper = make_config(tmp_path, epochs=1, name="deeper.toml")
     deeper.write_text(deeper.read_text().replace("[network]", "[network]\nresidual_blocks = 1\nweigh_rows = true"))
     _, first, _ = load_network(tmp_path / "first")
-    module = RecogniserModule(loop.read_config(deeper), {})
-    new = loop.take_weights(module, tmp_path / "first")
+    module = RecogniserModule(read_config(deeper))
+    new = take_weights(module, tmp_path / "first")
     assert {name.split(".")[1] for name in new} == {"residuals", "rows"}
     for name, tensor in first.state_dict().items():
         assert torch.equal(module.network.state_dict()[name], tensor)
@@ -105,7 +95,7 @@ def test_a_run_may_start_from_the_weights_of_another(data_root: Path, tmp_path: 
     train(deeper, data_root, tmp_path / "second", start_from=tmp_path / "first")
     assert load_network(tmp_path / "second")[1].encoder.rows is not None
     with pytest.raises(TrainingError, match="does not exist"):
-        loop.take_weights(module, tmp_path)
+        take_weights(module, tmp_path)
 
 
 def test_unknown_characters_stop_a_run_before_it_starts(
@@ -122,7 +112,7 @@ def test_unknown_characters_stop_a_run_before_it_starts(
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(
     data_root: Path, tmp_path: Path, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "ctc_loss", lambda *_: torch.tensor(float("nan"), requires_grad=True))
+    monkeypatch.setattr(losses, "ctc_loss", lambda *_: torch.tensor(float("nan"), requires_grad=True))
     with pytest.raises(TrainingError, match="not-finite-batch"):
         train(make_config(tmp_path), data_root, tmp_path / "run")
     batch = torch.load(tmp_path / "run" / "not-finite-batch.pt")

@@ -1,0 +1,55 @@
+"""Batch norms whose statistics are those of all processes' batches together, on a CPU.
+
+torch's own `SyncBatchNorm` wants a GPU; without either, a run of several processes would not be the run of one process
+with larger batches.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed.nn.functional import all_reduce
+
+
+class GatheredBatchNorm2d(nn.BatchNorm2d):
+    """A batch norm over the batches of all processes, with the parameters and buffers of any other."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Maps `(batch, channels, height, width)` to the same."""
+        if not (self.training and distributed.is_initialized()):
+            return super().forward(input)
+        features = input.float()
+        sums = features.sum((0, 2, 3))  # (channels,)
+        own = features.new_tensor([features.numel() / features.shape[1]])
+        gathered = all_reduce(torch.cat((sums, own)))  # type: ignore[no-untyped-call]  # as torch has it
+        count = gathered[-1].detach()
+        mean = gathered[:-1] / count
+        centred = features - mean[:, None, None]
+        variance = all_reduce(centred.square().sum((0, 2, 3))) / count  # type: ignore[no-untyped-call]  # the same
+        scale = torch.rsqrt(variance + self.eps) * self.weight
+        self._follow(mean.detach(), variance.detach() * count / (count - 1))
+        return (centred * scale[:, None, None] + self.bias[:, None, None]).to(input.dtype)
+
+    @torch.no_grad()
+    def _follow(self, mean: Tensor, variance: Tensor) -> None:
+        """Moves the running statistics towards a batch's."""
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        assert self.num_batches_tracked is not None
+        assert self.momentum is not None
+        self.num_batches_tracked += 1
+        self.running_mean.lerp_(mean, self.momentum)
+        self.running_var.lerp_(variance, self.momentum)
+
+
+def gather_norms(module: nn.Module) -> None:
+    """Puts gathered batch norms in place of all batch norms below a module; parameters and buffers stay the same."""
+    for name, child in module.named_children():
+        if type(child) is nn.BatchNorm2d:
+            norm = GatheredBatchNorm2d(child.num_features, child.eps, child.momentum)
+            norm.weight, norm.bias = child.weight, child.bias
+            norm.running_mean, norm.running_var = child.running_mean, child.running_var
+            norm.num_batches_tracked = child.num_batches_tracked
+            setattr(module, name, norm)
+        else:
+            gather_norms(child)
