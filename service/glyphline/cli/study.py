@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -64,7 +64,7 @@ def study(
         print(f"{outcome.files[1]} is the picture ({outcome.seconds:,.0f} s)", file=sys.stderr, flush=True)
 
 
-def _run(study: Study, options: StudyOptions, output: Path, animate: bool) -> Outcome:
+def _run(study: Study[Any], options: StudyOptions, output: Path, animate: bool) -> Outcome:
     from glyphline.training.studies import run_study
 
     with _open_progress() as progress:

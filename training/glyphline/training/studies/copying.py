@@ -145,7 +145,8 @@ def train_networks(
         scores, _ = networks.decode(inputs, encoded, state)
         losses = functional.cross_entropy(scores.flatten(0, 2), targets.flatten(), reduction="none")
         optimizer.zero_grad()
-        losses.view(len(seeds), -1).mean(dim=1).sum().backward()
+        total: Tensor = losses.view(len(seeds), -1).mean(dim=1).sum()
+        total.backward()  # type: ignore[no-untyped-call]
         clip_each(parameters, 1.0)
         optimizer.step()
         schedule.step()

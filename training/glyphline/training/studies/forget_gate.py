@@ -26,7 +26,6 @@ class GateRecord:
         gate_high: Greatest mean of any seed.
         half_life: Steps after which a gate held at the mean leaves half of a memory.
         path_half_life: The same by the geometric mean of the gates, which is what a memory in fact is multiplied by.
-        kept: Mean gate at each step.
     """
 
     bias: float | None
@@ -35,7 +34,6 @@ class GateRecord:
     gate_high: float
     half_life: float
     path_half_life: float
-    kept: tuple[float, ...]
 
     @property
     def label(self) -> str:
@@ -77,7 +75,6 @@ def measure(options: StudyOptions, tell: Tell) -> GateFindings:
                 float(means.max()),
                 half_life(float(means.mean())),
                 half_life(float(gates.log().mean().exp())),
-                tuple(gates.mean(dim=(1, 2, 3)).tolist()),
             )
         )
         tell(done + 1, len(BIASES))
@@ -108,11 +105,12 @@ def draw(findings: GateFindings) -> Figure:
     axes = figure.subplots()
     for each in findings.records:
         left = [each.gate**step for step in range(findings.steps + 1)]
-        axes.plot(left, label=f"bias {each.label}: gate {each.gate:.3f}, half-life {each.half_life:.1f}")
+        style = "--" if each.bias == 0 else "-"  # which hides behind the default
+        axes.plot(left, style, label=f"bias {each.label}: gate {each.gate:.3f}, half-life {each.half_life:.1f}")
     axes.axhline(0.5, color="grey", linewidth=0.8, linestyle=":")
     axes.set(title="What an untrained LSTM keeps of its memory", xlabel="steps", ylabel="share kept by the forget gate")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="lower right", bbox_to_anchor=(0.99, 0.08))
     return figure
 
 

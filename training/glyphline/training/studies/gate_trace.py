@@ -6,6 +6,7 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -165,8 +166,8 @@ def _draw(findings: TraceFindings, until: int | None = None) -> Figure:
         _draw_sequence(grid[0, column], trace, seen)
         grid[0, column].set_title(title, fontsize=10)
         for row, (name, field) in enumerate((*_PANELS, ("cell state", "memory")), start=1):
-            values = torch.tensor(getattr(trace, field)).T.clone()  # (units, time)
-            values[:, seen:] = float("nan")
+            values = np.array(getattr(trace, field)).T.copy()  # (units, time)
+            values[:, seen:] = np.nan
             signed = field == "memory"
             image = grid[row, column].imshow(
                 values,

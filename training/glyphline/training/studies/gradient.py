@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from glyphline.training.studies.cells import VARIANTS, StackedCells, Variant
 from glyphline.training.studies.study import Study, StudyOptions, Table, Tell
 
-SIZE, INPUTS, SEQUENCES = 32, 16, 32
+SIZE, INPUTS, SEQUENCES = 32, 1, 32
 LENGTHS = (5, 10, 20, 40, 80, 160)
 
 
@@ -49,7 +49,8 @@ def first_gradients(variant: Variant, length: int, seeds: tuple[int, ...]) -> to
     inputs.requires_grad_()
     _, state = networks(inputs)
     (gradient,) = torch.autograd.grad(state.hidden.sum(), inputs)
-    return gradient[:, :, 0].norm(dim=-1).mean(dim=1)
+    norms: torch.Tensor = gradient[:, :, 0].norm(dim=-1).mean(dim=1)
+    return norms
 
 
 def measure(options: StudyOptions, tell: Tell) -> GradientFindings:

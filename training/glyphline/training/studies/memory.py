@@ -144,7 +144,8 @@ def train_networks(
             logits, positive.repeat(len(biases), 1).float(), reduction="none"
         )
         optimizer.zero_grad()
-        losses.mean(dim=1).sum().backward()  # a network's own gradient does not depend on its neighbours
+        total: Tensor = losses.mean(dim=1).sum()  # a network's own gradient does not depend on its neighbours
+        total.backward()  # type: ignore[no-untyped-call]
         clip_each(parameters, training.clip)
         optimizer.step()
         tell_update()
@@ -157,7 +158,8 @@ def test_accuracy(networks: SignNetworks, seeds: Sequence[int], length: int, noi
     sequences, positive = SequenceSource(seeds, length, noise, stream=1).draw(count)
     copies = networks.cells.networks // len(seeds)
     right = (networks(sequences.repeat(copies, 1, 1, 1)) > 0) == positive.repeat(copies, 1)
-    return right.double().mean(dim=1)
+    shares: Tensor = right.double().mean(dim=1)
+    return shares
 
 
 def measure_memory(
