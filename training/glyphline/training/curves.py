@@ -1,4 +1,4 @@
-"""Curves of a run: losses and error rates against the strips seen."""
+"""Curves of a run: losses, error rates and the learning rate against the strips seen."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def draw_curves(rows: list[dict[str, float]], path: Path) -> None:
         rows: Rows of its metrics log.
         path: PNG file to write.
     """
-    figure = Figure(figsize=(12, 4.5), layout="constrained")
-    losses, errors = figure.subplots(1, 2)
+    figure = Figure(figsize=(15, 4.5), layout="constrained")
+    losses, errors, rates = figure.subplots(1, 3, width_ratios=(5, 5, 3))
     names = list(dict.fromkeys(name for row in rows for name in row))
     for name in names:
         known = [row for row in rows if name in row]
@@ -24,10 +24,14 @@ def draw_curves(rows: list[dict[str, float]], path: Path) -> None:
             losses.plot(strips, [row[name] for row in known], marker=".", label=name.removeprefix("train_"))
         elif name.endswith("_exact"):
             errors.plot(strips, [100 * (1 - row[name]) for row in known], marker=".", label=name.removesuffix("_exact"))
-    losses.set(title="Training loss", xlabel="thousand strips seen", ylabel="loss per symbol", yscale="log")
-    errors.set(title="Validation, each head reading alone", xlabel="thousand strips seen", ylabel="strips not exact, %")
+        elif name == "learning_rate":
+            rates.plot(strips, [row[name] for row in known], marker=".", label="at the end of each epoch")
+    losses.set(title="Training loss", ylabel="loss per symbol", yscale="log")
+    errors.set(title="Validation, each head reading alone", ylabel="strips not exact, %")
     errors.set_yscale("symlog", linthresh=1)
-    for axes in (losses, errors):
+    rates.set(title="Learning rate", ylabel="learning rate")
+    for axes in (losses, errors, rates):
+        axes.set_xlabel("thousand strips seen")
         axes.grid(alpha=0.3)
         if axes.lines:
             axes.legend(fontsize=7)

@@ -13,5 +13,9 @@ class DataError(TrainingError):
     """A data set is missing, unreadable, or does not fit the configuration."""
 
 
+class DivergedError(TrainingError):
+    """The loss of a run is no longer a number; the message names the step and the saved batch."""
+
+
 class ExportError(TrainingError):
     """A trained network could not be written as a bundle that gives the same results."""

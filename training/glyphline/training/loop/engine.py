@@ -75,7 +75,7 @@ def make_trainer(
     processes: Processes,
     callbacks: Sequence[Callback] = (),
     loggers: Sequence[Logger] = (),
-    **settings: Any,
+    **settings: object,
 ) -> lightning.Trainer:
     """Makes Lightning's trainer.
 
@@ -103,7 +103,7 @@ def make_trainer(
             "sync_batchnorm": device == "cuda",  # on a CPU see `norms`
             "use_distributed_sampler": False,
         }
-    given = {
+    given: dict[str, Any] = {
         "accelerator": device,
         "precision": choose_precision(loop, device),
         "max_epochs": loop.epochs,

@@ -15,7 +15,7 @@ from glyphline.models.alphabet import Alphabet
 from glyphline.models.error_rate import evaluate_pairs
 from glyphline.training.config import TrainingConfig
 from glyphline.training.datasets.samples import SkipCounts
-from glyphline.training.errors import TrainingError
+from glyphline.training.errors import DivergedError
 from glyphline.training.loop.distributed import Processes, gather_from_processes, sum_over_processes
 from glyphline.training.loop.losses import TensorBatch, head_losses, total_loss
 from glyphline.training.loop.schedules import learning_rate, sampling_share
@@ -90,7 +90,7 @@ class RecogniserModule(lightning.LightningModule):
         over all symbols of all their batches.
 
         Raises:
-            TrainingError: If the loss is not a number; the batch is saved beside the checkpoints.
+            DivergedError: If the loss is not a number; the batch is saved beside the checkpoints.
         """
         losses = head_losses(self.network, batch, self.config.loop, sampling_share(self.progress(), self.config.loop))
         loss = total_loss(losses, self.config.loop.ctc_weight)
@@ -110,7 +110,7 @@ class RecogniserModule(lightning.LightningModule):
         rank = f"-{self.processes.rank}" if self.processes.rank else ""
         path = Path(self.trainer.default_root_dir) / f"not-finite-batch{rank}.pt"
         torch.save(batch, path)
-        raise TrainingError(f"the loss is {float(loss)} at step {self.global_step}; the batch is saved in {path}")
+        raise DivergedError(f"the loss is {float(loss)} at step {self.global_step}; the batch is saved in {path}")
 
     def on_train_epoch_start(self) -> None:
         """Forgets the last epoch's losses and counts."""

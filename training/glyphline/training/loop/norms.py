@@ -28,7 +28,8 @@ class GatheredBatchNorm2d(nn.BatchNorm2d):
         variance = all_reduce(centred.square().sum((0, 2, 3))) / count  # type: ignore[no-untyped-call]  # the same
         scale = torch.rsqrt(variance + self.eps) * self.weight
         self._follow(mean.detach(), variance.detach() * count / (count - 1))
-        return (centred * scale[:, None, None] + self.bias[:, None, None]).to(input.dtype)
+        output: Tensor = centred * scale[:, None, None] + self.bias[:, None, None]
+        return output.to(input.dtype)
 
     @torch.no_grad()
     def _follow(self, mean: Tensor, variance: Tensor) -> None:

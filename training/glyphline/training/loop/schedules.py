@@ -42,7 +42,7 @@ def learning_rate_factor(
         return FLOOR + (1 - FLOOR) * progress / warm_up
     if schedule == "cosine":
         decay = 1 - warm_up
-    if progress > 1 - decay:
+    if decay and progress > 1 - decay:
         return cosine((progress - 1 + decay) / decay, 1.0, FLOOR)
     return 1.0
 
