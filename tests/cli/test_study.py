@@ -33,7 +33,7 @@ def test_all_studies_run(invoke: Command, tmp_path: Path) -> None:
         with Image.open(tmp_path / f"{name}.png") as picture:
             assert picture.format == "PNG"
     with Image.open(tmp_path / "gate-trace.gif") as film:
-        assert getattr(film, "n_frames", 1) == 8
+        assert getattr(film, "n_frames", 1) == 5
 
 
 def test_a_table_is_printed_as_markdown(invoke: Command, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def trace_sequence(networks: SignNetworks, sequence: Tensor, order: Tensor) -> S
 def measure(options: StudyOptions, tell: Tell) -> TraceFindings:
     """Trains an LSTM of bias 1 on the memory task and traces it along a sequence and its twin."""
     training = Training(epochs=1, sequences=100, size=8) if options.quick else Training()
-    length = 8 if options.quick else LENGTH
+    length = 5 if options.quick else LENGTH
     done = 0
 
     def tell_update() -> None:

@@ -44,11 +44,11 @@ class Outcome:
 
 
 def _save(figure: Figure, path: Path) -> None:
-    """Saves a figure as a PNG of 128 colours, which is a third of the size."""
+    """Saves a figure as a PNG of 256 colours, which is a third of the size."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=80)
     with Image.open(buffer) as image:
-        image.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+        image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def run_study(study: Study[Any], options: StudyOptions, tell: Tell, output: Path, *, animate: bool = False) -> Outcome:
