@@ -30,7 +30,7 @@ def test_precision_follows_the_processor_unless_it_is_named(
 
 
 def test_what_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TrainingError, match="fp16.*GPU"):
+    with pytest.raises(TrainingError, match=r"fp16.*GPU"):
         choose_precision(LoopConfig(precision="fp16"), "cpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert choose_device(LoopConfig()) == "cpu"

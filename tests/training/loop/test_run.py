@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,11 @@ def test_a_run_leaves_its_figures_curves_and_checkpoints(
         assert {f"strips_{head}_exact", f"composed_{head}_cer", f"train_{head}"} <= set(rows[0])
     assert (run / "curves.png").exists()
     assert (run / "config.toml").exists()
+    [steps] = run.glob("steps/*/metrics.csv")
+    assert {"train/ctc", "train/attention", "train/loss", "train/learning_rate"} <= set(
+        steps.read_text().splitlines()[0].split(",")
+    )
+    assert list(run.glob("tensorboard/*/events.out.tfevents.*"))
     config, network, strips_seen = load_network(run)
     assert config.name == "small"
     assert strips_seen == rows[-1]["strips"]
@@ -96,6 +102,72 @@ def test_a_run_may_start_from_the_weights_of_another(data_root: Path, tmp_path: 
     assert load_network(tmp_path / "second")[1].encoder.rows is not None
     with pytest.raises(TrainingError, match="does not exist"):
         take_weights(module, tmp_path)
+
+
+def test_what_is_skipped_is_in_the_log_and_the_figures_of_every_epoch(
+    data_root: Path, tmp_path: Path, make_config: MakeConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(data_root, root)
+    (root / "strips" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    shutil.copy(root / "strips" / "strip7.png", root / "strips" / "crowded.png")
+    shutil.copy(root / "strips" / "strip7.png", root / "strips" / "letters.png")
+    with (root / "strips" / "labels.tsv").open("a") as labels:
+        labels.write(f"broken.png\t7\ncrowded.png\t{'0' * 40}\nletters.png\tseven\n")
+    config = make_config(tmp_path)
+    real = '[[sources]]\nkind = "real"\npath = "strips"\n'
+    text = config.read_text().replace(real, f'{real}weight = 9\nunknown_characters = "skip"\n')
+    text = text.replace('kind = "folder"\npath = "strips"', 'kind = "folder"\npath = "strips"\nonly = "strip"')
+    config.write_text(text)
+    caplog.set_level("INFO", "glyphline")
+    train(config, root, tmp_path / "run")
+    rows = MetricsLog(tmp_path / "run" / "metrics.csv").rows()
+    for row in rows:
+        assert row["skipped"] == row["skipped_unreadable"] + row["skipped_label_longer_than_its_frames"] > 0
+        assert row["left_out"] == row["left_out_unknown_character"] == 1
+    for epoch, row in enumerate(rows):
+        assert f"{int(row['skipped_unreadable'])} skipped, unreadable (broken.png)" in caplog.text
+        [line] = [record.getMessage() for record in caplog.records if f"epoch {epoch}: " in record.getMessage()]
+        assert "label longer than its frames (crowded.png)" in line
+    assert caplog.text.count("1 skipped, unknown character (letters.png)") == 2
+
+
+def test_a_run_stops_when_validation_does_not_improve_and_stays_stopped(
+    data_root: Path, tmp_path: Path, make_config: MakeConfig
+) -> None:
+    config = make_config(tmp_path, epochs=9, heads='["ctc"]')
+    text = config.read_text().replace("[loop]", "[loop]\nlearning_rate = 1e-9\npatience = 2")
+    config.write_text(text)
+    run = tmp_path / "run"
+    train(config, data_root, run)
+    rows = MetricsLog(run / "metrics.csv").rows()
+    assert len(rows) == 3, "the first validation and two without a better one"
+    assert {row["validation_error"] for row in rows} == {1.0}
+    train(config, data_root, run)
+    assert MetricsLog(run / "metrics.csv").rows() == rows
+    config.write_text(text.replace("patience = 2", "patience = 3"))
+    train(config, data_root, run)
+    assert len(MetricsLog(run / "metrics.csv").rows()) == 4
+
+
+def test_neither_norms_nor_biases_decay(tmp_path: Path, make_config: MakeConfig) -> None:
+    module = RecogniserModule(read_config(make_config(tmp_path)))
+    decayed, free = module.configure_optimizers().param_groups
+    assert decayed["weight_decay"] > 0
+    assert free["weight_decay"] == 0
+    names = {id(parameter): name for name, parameter in module.network.named_parameters()}
+    norms = {
+        f"{name}.{part}"
+        for name, child in module.network.named_modules()
+        if isinstance(child, torch.nn.BatchNorm2d)
+        for part in ("weight", "bias")
+    }
+    without = {names[id(parameter)] for parameter in free["params"]}
+    assert norms
+    assert norms <= without
+    assert all("bias" in name for name in without - norms)
+    assert {names[id(parameter)] for parameter in decayed["params"]} | without == set(names.values())
+    assert not any("bias" in names[id(parameter)] for parameter in decayed["params"])
 
 
 def test_unknown_characters_stop_a_run_before_it_starts(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def config(tmp_path: Path, make_config: MakeConfig) -> TrainingConfig:
     return config.model_copy(update={"loop": loop, "sources": config.sources[:1]})
 
 
-def drain(batches: Any) -> tuple[int, SkipCounts, list[float]]:
+def drain(batches: Iterable[dict[str, Any]]) -> tuple[int, SkipCounts, list[float]]:
     """Strips, what was skipped, and a figure of each batch."""
     skips, strips, figures = SkipCounts(), 0, []
     for batch in batches:
