@@ -20,13 +20,14 @@ Examples:
   glyphline study forget-gate                     how long an untrained LSTM remembers
   glyphline study memory --seeds 10               which networks learn to remember a sign
   glyphline study gate-trace --animate            gates of a trained LSTM, as a picture and as a film
+  glyphline study heads --data-root data/         what each head reads, by length; about half an hour
   glyphline study all --output studies/           all of them; some minutes each
   glyphline study all --quick                     all on tiny sizes, to see that they run
 
 \b
-Studies: forget-gate, gradient, memory, jacobian, copy, gate-trace. docs/studies.md explains what each shows and what it
-measured. Each prints its tables (on a terminal; elsewhere the same as Markdown) and writes them to NAME.md, its picture
-to NAME.png and all figures to NAME.json. The same options give the same figures.
+Studies: forget-gate, gradient, memory, jacobian, copy, gate-trace, heads. docs/studies.md explains what each shows and
+what it measured. Each prints its tables (on a terminal; elsewhere the same as Markdown) and writes them to NAME.md, its
+picture to NAME.png and all figures to NAME.json. The same options give the same figures.
 """
 
 
@@ -40,6 +41,14 @@ def study(
         int | None,
         typer.Option(metavar="N", min=1, help="Networks of each kind to measure.  [default: the study's own, 3 to 20]"),
     ] = None,
+    data_root: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            envvar="GLYPHLINE_DATA_ROOT",
+            help="Folder that holds mnist/, for the study of heads; without it, all leaves that one out.",
+        ),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Tiny sizes: a trial of seconds; its figures mean nothing.")
     ] = False,
@@ -52,8 +61,10 @@ def study(
     with training_room():
         from glyphline.training.studies import StudyOptions, find_study, study_names
 
-        options = StudyOptions(seeds, quick)
+        options = StudyOptions(seeds, quick, data_root)
         studies = [find_study(each) for each in (study_names() if name == "all" else (name,))]
+        if name == "all" and data_root is None:
+            studies = [each for each in studies if not each.needs_data]
     for each in studies:
         with training_room():
             outcome = _run(each, options, output, animate)

@@ -15,6 +15,7 @@ _MODULES = {
     "jacobian": "jacobian",
     "copy": "copying",
     "gate-trace": "gate_trace",
+    "heads": "heads",
 }
 
 

@@ -27,10 +27,12 @@ class StudyOptions:
     Attributes:
         seeds: Networks of each kind that are measured; None: as many as the study's own default.
         quick: Measure on tiny sizes, in seconds: to see that all works, not to believe the figures.
+        data_root: Folder of the data, for studies that read any.
     """
 
     seeds: int | None = None
     quick: bool = False
+    data_root: Path | None = None
 
     def seed_list(self, default: int, quick: int = 2) -> tuple[int, ...]:
         """Returns the seeds: as many as asked for, or else `default` of them, or `quick` of a quick study."""
@@ -69,6 +71,7 @@ class Study(Generic[Findings]):
         tables: Tabulates what was found.
         draw: Draws what was found.
         animate: Draws it as an animation into a GIF file, if it can be.
+        needs_data: Whether it reads data, and so needs their folder.
     """
 
     name: str
@@ -77,3 +80,4 @@ class Study(Generic[Findings]):
     tables: Callable[[Findings], tuple[Table, ...]]
     draw: Callable[[Findings], Figure]
     animate: Callable[[Findings, Path], None] | None = None
+    needs_data: bool = False

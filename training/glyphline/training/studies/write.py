@@ -40,6 +40,7 @@ class Outcome:
     def to_json(self) -> str:
         """Writes all but the files as one JSON object."""
         values = {key: value for key, value in asdict(self).items() if key != "files"}
+        values["options"].pop("data_root")  # where the data lay is nobody else's matter
         return json.dumps(values | {"seconds": round(self.seconds, 1)}, ensure_ascii=False, allow_nan=False)
 
 
