@@ -11,7 +11,7 @@ from glyphline.models.errors import AlphabetError
 from glyphline.training.config import NetworkConfig, read_config
 from glyphline.training.errors import TrainingError
 from glyphline.training.loop import load_network, losses, train
-from glyphline.training.loop.folder import take_weights
+from glyphline.training.loop.folder import read_start, take_weights
 from glyphline.training.loop.module import RecogniserModule
 from glyphline.training.metrics_log import MetricsLog
 from glyphline.training.networks.attention import attention_loss
@@ -100,6 +100,10 @@ def test_a_run_may_start_from_the_weights_of_another(data_root: Path, tmp_path: 
         assert torch.equal(module.averaged_network().state_dict()[name], tensor)
     train(deeper, data_root, tmp_path / "second", start_from=tmp_path / "first")
     assert load_network(tmp_path / "second")[1].encoder.rows is not None
+    assert read_start(tmp_path / "first") is None
+    assert read_start(tmp_path / "second") == {"run": "first", "strips_seen": load_network(tmp_path / "first")[2]}
+    train(deeper, data_root, tmp_path / "second", resume=False)
+    assert read_start(tmp_path / "second") is None, "begun anew, from nothing"
     with pytest.raises(TrainingError, match="does not exist"):
         take_weights(module, tmp_path)
 

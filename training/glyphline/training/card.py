@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import JsonValue
 
 from glyphline.models.bundle import Manifest
@@ -39,6 +41,32 @@ def _use(manifest: Manifest) -> list[str]:
     ]
 
 
+def _train(name: str, start: str | None) -> str:
+    shipped = (Path(__file__).parent / "configs" / f"{name}.toml").exists()
+    config = f"training/glyphline/training/configs/{name}.toml" if shipped else f"{name}.toml"
+    command = f"    glyphline train {config} --data-root DATA --output runs/{name}"
+    return command if start is None else f"{command} \\\n        --start-from runs/{start}"
+
+
+def _again(manifest: Manifest, name: str) -> list[str]:
+    """How to make it again: the commands, from the first run on."""
+    lines = ["## How to make it again", ""]
+    if '"fonts"' in str(manifest.training["config"]).replace("'", '"'):
+        lines.append("    python scripts/fetch_fonts.py --output DATA/fonts")
+    start = manifest.training.get("start_from")
+    first = str(start["run"]) if isinstance(start, dict) else None
+    if first is not None:
+        lines.append(_train(first, None))
+    return [
+        *lines,
+        _train(name, first),
+        f"    glyphline export runs/{name} --output OUT --name {manifest.name} --version {manifest.version} \\",
+        f"        --head {manifest.head} --data-root DATA",
+        "",
+        "The configuration is in `manifest.json` too, under `training.config`.",
+    ]
+
+
 def _number(training: dict[str, JsonValue], name: str) -> float:
     value = training.get(name, 0)
     return float(value) if isinstance(value, int | float) else 0.0
@@ -52,6 +80,7 @@ def write_card(manifest: Manifest) -> str:
     """
     training = manifest.training
     config = training.get("config", {})
+    start = training.get("start_from")
     lines = [
         f"# {manifest.name}, version {manifest.version}",
         "",
@@ -59,7 +88,8 @@ def write_card(manifest: Manifest) -> str:
         "",
         f"- Strips are brought to {manifest.image.height} pixels of height; at most {manifest.image.max_width} wide.",
         f"- At most {manifest.max_output_length} symbols are read; longer texts are cut and flagged.",
-        f"- {_number(training, 'parameters'):,.0f} parameters, {_number(training, 'strips_seen'):,.0f} strips seen.",
+        f"- {_number(training, 'parameters'):,.0f} parameters, {_number(training, 'strips_seen'):,.0f} strips seen"
+        + (f" after the {_number(start, 'strips_seen'):,.0f} of {start['run']}." if isinstance(start, dict) else "."),
         f"- Confidences are calibrated with temperature {manifest.temperature:g}, on the validation sets.",
         f"- Torch and ONNX Runtime differ by at most {_number(training, 'parity'):.1g} in a probability.",
         f"- Licence of the weights: {manifest.licence}.",
@@ -90,16 +120,5 @@ def write_card(manifest: Manifest) -> str:
         lines += [f"| {source.name} | {source.licence} | {source.use} |" for source in manifest.data]
         lines.append("")
     if isinstance(config, dict) and config:
-        run = config["name"]
-        lines += [
-            "## How to make it again",
-            "",
-            "    python scripts/fetch_fonts.py --output DATA/fonts",
-            f"    glyphline train training/glyphline/training/configs/{run}.toml --data-root DATA --output runs/{run}",
-            f"    glyphline export runs/{run} --output OUT --name {manifest.name} --version {manifest.version} \\",
-            f"        --head {manifest.head} --data-root DATA",
-            "",
-            "The configuration is in `manifest.json` too, under `training.config`.",
-            "",
-        ]
+        lines += [*_again(manifest, str(config["name"])), ""]
     return "\n".join(lines)

@@ -18,6 +18,7 @@ from typing import cast
 import numpy as np
 import torch
 from PIL import Image
+from pydantic import JsonValue
 from torch import nn
 
 from glyphline.models.bundle import (
@@ -42,6 +43,7 @@ from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import ExportError
 from glyphline.training.evaluate import read_samples
 from glyphline.training.loop import load_network
+from glyphline.training.loop.folder import read_start
 from glyphline.training.networks.encoder import StripEncoder
 from glyphline.training.networks.onnx_recurrent import OPSET
 from glyphline.training.networks.recogniser import RecogniserNetwork
@@ -158,6 +160,7 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str | Non
             training={
                 "config": config.model_dump(mode="json"),
                 "strips_seen": strips_seen,
+                "start_from": cast(JsonValue, read_start(run)),
                 "parameters": sum(parameter.numel() for parameter in _parameters(network, chosen)),
                 "parity": difference,
                 "opset": OPSET,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tomllib
@@ -21,6 +22,7 @@ CONFIG_NAME = "config.toml"
 METRICS_NAME = "metrics.csv"
 CURVES_NAME = "curves.png"
 CHECKPOINTS_NAME = "checkpoints"
+START_NAME = "start.json"
 
 
 def last_checkpoint(run: Path) -> Path:
@@ -89,6 +91,8 @@ def open_run(
                 f"{run} was begun with another configuration ({kept} differs in {changed}): "
                 "choose another --output, or --fresh"
             )
+    if not last_checkpoint(run).exists():
+        (run / START_NAME).unlink(missing_ok=True)
     if seed is not None:
         kept.write_text(with_seed(text, seed), encoding="utf-8")
     elif config_path.resolve() != kept.resolve():
@@ -137,6 +141,22 @@ def take_weights(module: RecogniserModule, run: Path) -> list[str]:
     module.network.load_state_dict(common, strict=False)
     module.averaged_network().load_state_dict(module.network.state_dict())
     return sorted(set(here) - set(common))
+
+
+def note_start(run: Path, other: Path) -> None:
+    """Keeps in a run's folder which run it started from, and how many strips that one had seen."""
+    _, _, strips_seen = load_network(other)
+    record = {"run": other.name, "strips_seen": strips_seen}
+    (run / START_NAME).write_text(json.dumps(record) + "\n", encoding="utf-8")
+
+
+def read_start(run: Path) -> dict[str, str | int] | None:
+    """Returns what `note_start` kept, or None where a run started from nothing."""
+    path = run / START_NAME
+    if not path.exists():
+        return None
+    record = json.loads(path.read_text(encoding="utf-8"))
+    return {"run": str(record["run"]), "strips_seen": int(record["strips_seen"])}
 
 
 def load_network(

@@ -19,7 +19,7 @@ from glyphline.training.datasets.samples import SkipCounts
 from glyphline.training.loop.callbacks import make_callbacks
 from glyphline.training.loop.distributed import first_before_others, joined, started_processes
 from glyphline.training.loop.engine import choose_device, make_loggers, make_trainer, set_threads
-from glyphline.training.loop.folder import last_checkpoint, open_run, take_weights
+from glyphline.training.loop.folder import last_checkpoint, note_start, open_run, take_weights
 from glyphline.training.loop.module import RecogniserModule
 from glyphline.training.loop.norms import gather_norms
 from glyphline.training.loop.stream import StripData
@@ -67,6 +67,8 @@ def train(
         go_on = last.exists()
         if start_from is not None and not go_on:
             new = take_weights(module, start_from)
+            if processes.first:
+                note_start(output, start_from)
             logger.info("starting from the weights of %s; new are: %s", start_from, ", ".join(new) or "none")
         if processes.count > 1 and device == "cpu":
             gather_norms(module.network)

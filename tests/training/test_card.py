@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from glyphline.models.bundle import load_bundle
+from glyphline.models.repository import ModelRepository, pretrained_root
+from glyphline.training.card import write_card
+
+
+def test_a_card_tells_the_way_from_the_first_run_on() -> None:
+    manifest = load_bundle(ModelRepository([pretrained_root()]).resolve("digits", None)).manifest
+    config = manifest.training["config"]
+    assert isinstance(config, dict)
+    training = {**manifest.training, "start_from": {"run": "earlier", "strips_seen": 1234}}
+    again = write_card(manifest.model_copy(update={"training": training})).partition("## How to make it again")[2]
+    assert again.index("glyphline train earlier.toml") < again.index("--start-from runs/earlier")
+    assert "fetch_fonts.py" in again
+    own = {**training, "start_from": None, "config": {**config, "name": "mine", "sources": [], "validation": {}}}
+    again = write_card(manifest.model_copy(update={"training": own})).partition("## How to make it again")[2]
+    assert "glyphline train mine.toml --data-root DATA --output runs/mine\n" in again
+    assert "--start-from" not in again
+    assert "fetch_fonts.py" not in again, "no source draws with fonts"
