@@ -6,9 +6,11 @@ Smith 2017, "Cyclical Learning Rates for Training Neural Networks"; Lightning's 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 from pytorch_lightning.tuner.tuning import Tuner
@@ -25,6 +27,8 @@ from glyphline.training.loop.stream import StripData
 PLOT_NAME = "rate-finder.png"
 LOWEST, HIGHEST = 1e-6, 1.0
 STEPS = 100
+SKIPPED = 5
+"""Losses at the beginning whose running mean is of too few batches."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +75,39 @@ def find_rate(config_path: Path, data_root: Path, output: Path, steps: int = STE
             config.loop, Path(folder), Processes(), max_epochs=-1, limit_val_batches=0, enable_checkpointing=False
         )
         found = Tuner(trainer).lr_find(
-            module, datamodule=data, min_lr=LOWEST, max_lr=HIGHEST, num_training=steps, update_attr=False
+            module,
+            datamodule=data,
+            min_lr=LOWEST,
+            max_lr=HIGHEST,
+            num_training=steps,
+            early_stop_threshold=None,  # batches of long and of short strips differ by more than any threshold
+            update_attr=False,
         )
     assert found is not None
     rates, losses = found.results["lr"], found.results["loss"]
-    length = min(len(rates), len(losses))  # a search that stops early has a rate without a loss
-    search = RateSearch(tuple(rates[:length]), tuple(losses[:length]), found.suggestion(), output / PLOT_NAME)
+    search = RateSearch(tuple(rates), tuple(losses), suggest_rate(rates, losses), output / PLOT_NAME)
     output.mkdir(parents=True, exist_ok=True)
     draw_search(search, config.loop.learning_rate)
     return search
+
+
+def suggest_rate(rates: Sequence[float], losses: Sequence[float]) -> float | None:
+    """Returns the rate at which the loss falls fastest on a logarithmic axis of rates, before it is lowest.
+
+    Args:
+        rates: Learning rates, each the same factor above the last.
+        losses: Loss at each; those that are no number end the curve.
+
+    Returns:
+        The rate; None where the loss is nowhere below what it was at first.
+    """
+    curve = np.asarray(losses, np.float64)
+    wrong = np.flatnonzero(~np.isfinite(curve))
+    curve = curve[SKIPPED : wrong[0] if wrong.size else None]
+    lowest = int(np.argmin(curve)) if curve.size else 0
+    if lowest < 2:
+        return None
+    return float(rates[SKIPPED + int(np.argmin(np.gradient(curve[: lowest + 1])))])
 
 
 def draw_search(search: RateSearch, configured: float) -> None:

@@ -29,6 +29,9 @@ from glyphline.training.loop.stream import drop_infeasible, to_tensors
 STEPS = 400
 """Greatest number of steps."""
 
+HOPELESS = 100
+"""Steps after which a loss that has not fallen by a tenth will not fall."""
+
 LOOK_EVERY = 10
 COPIES = 4
 """The strip is in the batch so often: batch norms want more than one."""
@@ -99,6 +102,8 @@ def overfit_one(config_path: Path, data_root: Path, steps: int = STEPS) -> Sanit
         last = {name: float(loss.detach()) for name, loss in losses.items()}
         first = first or last
         if not all(np.isfinite(list(last.values()))):
+            break
+        if step >= HOPELESS and all(last[name] > 0.9 * first[name] for name in last):
             break
         optimiser.zero_grad()
         total_loss(losses, config.loop.ctc_weight).backward()  # type: ignore[no-untyped-call]  # as torch has it
