@@ -19,7 +19,6 @@ def one_process(tmp_path: Path) -> Iterator[None]:
     distributed.destroy_process_group()
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_gathered_norms_compute_what_batch_norms_do(one_process: None) -> None:
     torch.manual_seed(0)
     plain = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Sequential(nn.BatchNorm2d(3)))
@@ -27,24 +26,25 @@ def test_gathered_norms_compute_what_batch_norms_do(one_process: None) -> None:
         nn.init.normal_(parameter)
     gathered = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Sequential(nn.BatchNorm2d(3)))
     gathered.load_state_dict(plain.state_dict())
-    gather_norms(gathered)
+    gather_norms(gathered.double())
+    plain.double()
     assert sum(isinstance(module, GatheredBatchNorm2d) for module in gathered.modules()) == 2
     assert list(gathered.state_dict()) == list(plain.state_dict())
     for _ in range(3):
-        images = torch.randn(4, 2, 6, 8) * 3 + 5
-        weights = torch.randn(4, 3, 4, 6)
+        images = torch.randn(4, 2, 6, 8, dtype=torch.float64) * 3 + 5
+        weights = torch.randn(4, 3, 4, 6, dtype=torch.float64)
         outputs = []
         for network in (plain, gathered):
             network.zero_grad()
             output = network(images)
             (output * weights).sum().backward()
             outputs.append(output)
-        torch.testing.assert_close(outputs[1], outputs[0], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(outputs[1], outputs[0])
     for (name, one), other in zip(plain.named_parameters(), gathered.parameters(), strict=True):
-        torch.testing.assert_close(other.grad, one.grad, rtol=1e-3, atol=1e-4, msg=name)
+        torch.testing.assert_close(other.grad, one.grad, msg=name)
     for (name, old), new in zip(plain.named_buffers(), gathered.buffers(), strict=True):
-        torch.testing.assert_close(new, old, rtol=1e-4, atol=1e-5, msg=name)
-    torch.testing.assert_close(gathered.eval()(images), plain.eval()(images), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(new, old, msg=name)
+    torch.testing.assert_close(gathered.eval()(images), plain.eval()(images))
 
 
 def test_a_process_without_others_gathers_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:

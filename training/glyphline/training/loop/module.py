@@ -100,11 +100,13 @@ class RecogniserModule(lightning.LightningModule):
         own = own.to(self.device)
         everyone = sum_over_processes(own)  # strips, symbols
         self.strips_seen += everyone[0]
-        for name, part in {**losses, "loss": loss}.items():
-            self.sums.setdefault(f"train_{name}", []).append(float(part.detach()))
-        self.log("loss", loss.detach(), prog_bar=True, logger=False, batch_size=1)
-        self.log_dict({f"train/{name}": part.detach() for name, part in {**losses, "loss": loss}.items()}, batch_size=1)
-        return loss if self.processes.count == 1 else loss * (self.processes.count * own[1] / everyone[1])
+        share = 1.0 if self.processes.count == 1 else self.processes.count * own[1] / everyone[1]
+        shown = {name: part.detach() * share for name, part in {**losses, "loss": loss}.items()}
+        for name, part in shown.items():
+            self.sums.setdefault(f"train_{name}", []).append(float(part))
+        self.log("loss", shown["loss"], prog_bar=True, logger=False, batch_size=1)
+        self.log_dict({f"train/{name}": part for name, part in shown.items()}, batch_size=1)
+        return loss * share
 
     def _stop(self, batch: TensorBatch, loss: Tensor) -> None:
         rank = f"-{self.processes.rank}" if self.processes.rank else ""

@@ -6,9 +6,31 @@ with larger batches.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, distributed, nn
-from torch.distributed.nn.functional import all_reduce
+
+
+class _Sum(torch.autograd.Function):
+    """The sum of all processes' tensors; so the gradient of each is the sum of what all of them get back."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:  # noqa: ANN401  (as torch has it)
+        summed = tensor.clone()
+        distributed.all_reduce(summed)
+        return summed
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: ANN401
+        gradient = gradients[0].clone()
+        distributed.all_reduce(gradient)
+        return gradient
+
+
+def _sum(tensor: Tensor) -> Tensor:
+    summed: Tensor = _Sum.apply(tensor)  # type: ignore[no-untyped-call]  # as torch has it
+    return summed
 
 
 class GatheredBatchNorm2d(nn.BatchNorm2d):
@@ -18,14 +40,13 @@ class GatheredBatchNorm2d(nn.BatchNorm2d):
         """Maps `(batch, channels, height, width)` to the same."""
         if not (self.training and distributed.is_initialized()):
             return super().forward(input)
-        features = input.float()
+        features = input if input.dtype == torch.float64 else input.float()
         sums = features.sum((0, 2, 3))  # (channels,)
-        own = features.new_tensor([features.numel() / features.shape[1]])
-        gathered = all_reduce(torch.cat((sums, own)))  # type: ignore[no-untyped-call]  # as torch has it
+        gathered = _sum(torch.cat((sums, features.new_tensor([features.numel() / features.shape[1]]))))
         count = gathered[-1].detach()
         mean = gathered[:-1] / count
         centred = features - mean[:, None, None]
-        variance = all_reduce(centred.square().sum((0, 2, 3))) / count  # type: ignore[no-untyped-call]  # the same
+        variance = _sum(centred.square().sum((0, 2, 3))) / count
         scale = torch.rsqrt(variance + self.eps) * self.weight
         self._follow(mean.detach(), variance.detach() * count / (count - 1))
         output: Tensor = centred * scale[:, None, None] + self.bias[:, None, None]
