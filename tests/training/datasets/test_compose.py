@@ -59,6 +59,25 @@ def test_strips_keep_to_one_writer_where_asked() -> None:
         assert shades.max() - shades.min() <= 1, "each writer writes in one shade"
 
 
+def test_each_character_is_distorted_by_itself(data_root: Path) -> None:
+    characters = read_npz(data_root / "characters")
+    straight = ComposedStrips(characters, marks=0, distortion=0.0)
+    bent = ComposedStrips(characters, marks=0, distortion=0.7)
+
+    def shapes(strips: ComposedStrips) -> int:
+        """Different drawings of one image of one character."""
+        image = characters.images[0]
+        random = np.random.default_rng(2)
+        sizes = [int(random.integers(0, 1 << 30)) for _ in range(12)]
+        return len({strips._piece(image, 28, True, np.random.default_rng(seed)).tobytes() for seed in sizes})
+
+    assert shapes(bent) >= shapes(straight) > 1
+    plain = straight._piece(characters.images[0], 28, False, np.random.default_rng(5))
+    other = bent._piece(characters.images[0], 28, False, np.random.default_rng(5))
+    assert other.shape[0] > plain.shape[0], "room for what slants and tilts"
+    assert abs(float(other.sum()) / float(plain.sum()) - 1) < 0.3, "as much ink"
+
+
 def test_readings_come_from_one_meter(data_root: Path) -> None:
     cells = read_folder(data_root / "cells")
     plain = Wear(slant=0, rotation=0, elastic=0, lines=0, inverted=0)

@@ -73,6 +73,7 @@ class ComposedConfig(SourceConfig):
     longest: int = Field(default=20, ge=1)
     marks: float = Field(default=0.15, ge=0, le=1)
     touching: float = Field(default=0.4, ge=0, le=1)
+    distortion: float = Field(default=0.0, ge=0, le=1)
 
 
 class ReadingsConfig(SourceConfig):

@@ -64,7 +64,9 @@ def build_source(
     if isinstance(config, ComposedConfig):
         characters = read_characters(config.characters, root)
         wear = config.wear.apply(Wear())
-        return ComposedStrips(characters, config.longest, config.marks, config.touching, wear=wear)
+        return ComposedStrips(
+            characters, config.longest, config.marks, config.touching, wear=wear, distortion=config.distortion
+        )
     if isinstance(config, ReadingsConfig):
         wear = config.wear.apply(Wear(slant=0.15, rotation=0.03, elastic=0.015))
         return ComposedReadings(read_characters(config.characters, root), config.longest, wear)

@@ -118,6 +118,9 @@ class ComposedStrips:
         touching: Share of strips whose characters touch or overlap.
         one_writer: Share of strips that keep to one writer where writers are known.
         wear: How much the strips are degraded.
+        distortion: How far each character by itself is slanted, tilted and bent, from 0 to 1: a few thousand
+            characters then stand for many more hands (Simard, Steinkraus and Platt 2003, "Best Practices for
+            Convolutional Neural Networks Applied to Visual Document Analysis").
     """
 
     characters: CharacterSet
@@ -126,6 +129,7 @@ class ComposedStrips:
     touching: float = 0.4
     one_writer: float = 0.8
     wear: Wear = field(default_factory=Wear)
+    distortion: float = 0.0
     _writers: list[dict[str, NDArray[np.int64]]] = field(init=False, repr=False)
     _all: dict[str, NDArray[np.int64]] = field(init=False, repr=False)
 
@@ -185,13 +189,15 @@ class ComposedStrips:
         drift = random.normal(0, 0.03, len(pieces)) + np.linspace(0, random.normal(0, 0.1), len(pieces))
         return join(pieces, gaps, np.round(rows + drift * tall).astype(np.int64))
 
-    @staticmethod
-    def _piece(image: Grey, size: int, crop_columns: bool, random: np.random.Generator) -> Ink:
+    def _piece(self, image: Grey, size: int, crop_columns: bool, random: np.random.Generator) -> Ink:
         side = max(image.shape)
         scale = size / side * random.uniform(0.88, 1.12)
         wide = max(3, round(image.shape[1] * scale * random.uniform(0.88, 1.12)))
         tall = max(8, round(image.shape[0] * scale))
         ink = np.asarray(Image.fromarray(image).resize((wide, tall), Image.Resampling.BILINEAR))
+        if self.distortion > 0:
+            amount = self.distortion
+            ink = warp(ink, random, Wear(slant=0.4 * amount, rotation=0.4 * amount, elastic=0.1 * amount))
         if not crop_columns:
             return ink
         top, bottom, left, right = ink_box(ink)

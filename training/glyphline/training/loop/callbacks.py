@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +112,9 @@ def make_callbacks(loop: LoopConfig, run: Path, left_out: SkipCounts) -> list[Ca
         ),
         ModelCheckpoint(folder, "last", enable_version_counter=False, every_n_epochs=1, save_on_train_epoch_end=True),
         RunLog(run, left_out),
-        TQDMProgressBar(refresh_rate=20),
     ]
+    if sys.stdout.isatty():
+        callbacks.append(TQDMProgressBar(refresh_rate=20))
     if loop.patience:
         callbacks.append(StopEarly(loop.patience))
     return callbacks

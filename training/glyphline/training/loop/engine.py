@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -117,5 +118,6 @@ def make_trainer(
         "logger": list(loggers) or False,
         "callbacks": list(callbacks),
         "enable_model_summary": False,
+        "enable_progress_bar": sys.stdout.isatty(),  # the log of epochs is enough for a file
     }
     return lightning.Trainer(**{**given, **together, **settings})

@@ -65,7 +65,9 @@ def train(
         module = RecogniserModule(config, encode_validation(config, data_root, left_out), processes)
         last = last_checkpoint(output)
         go_on = last.exists()
-        if start_from is not None and not go_on:
+        if go_on:
+            logger.info("going on from %s", last)
+        elif start_from is not None:
             new = take_weights(module, start_from)
             if processes.first:
                 note_start(output, start_from)
