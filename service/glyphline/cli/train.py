@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,6 +87,7 @@ def train(
     run = Path("runs", config.stem) if output is None else output
     if not config.is_file():
         raise CommandError(f"{config}: no such file; digits.toml in glyphline/training/configs is one to start from")
+    _quieten_lightning()
     alone = [name for name, given in (("--sanity", sanity), ("--find-rate", find_rate), ("--seeds", seeds)) if given]
     if len(alone) > 1:
         raise CommandError(f"{' and '.join(alone)} do different things: give one of them")
@@ -103,6 +106,12 @@ def train(
             from glyphline.training import loop
 
             loop.train(config, data_root, run, resume, start_from)
+
+
+def _quieten_lightning() -> None:
+    """Keeps Lightning's advice to its own users, and warnings of its own code, out of what is shown."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", module=r"pytorch_lightning\b")
 
 
 def _check_sanity(config: Path, data_root: Path) -> None:

@@ -54,11 +54,11 @@ def test_the_suggestion_is_where_the_loss_falls_fastest() -> None:
     rates = np.geomspace(1e-6, 1, 101)
     falling = 3 - 2 / (1 + np.exp(-4 * (np.log10(rates) + 3)))  # fastest at 1e-3
     losses = np.where(rates < 0.03, falling, 10 * rates)
-    assert suggest_rate(rates, losses) == pytest.approx(1e-3, rel=0.2)
+    assert suggest_rate(rates.tolist(), losses.tolist()) == pytest.approx(1e-3, rel=0.2)
     losses[rates > 0.1] = np.nan
-    assert suggest_rate(rates, losses) == pytest.approx(1e-3, rel=0.2)
-    assert suggest_rate(rates, np.linspace(1, 2, 101)) is None
-    assert suggest_rate(rates[:SKIPPED], losses[:SKIPPED]) is None
+    assert suggest_rate(rates.tolist(), losses.tolist()) == pytest.approx(1e-3, rel=0.2)
+    assert suggest_rate(rates.tolist(), rates.tolist()) is None
+    assert suggest_rate(rates[:SKIPPED].tolist(), losses[:SKIPPED].tolist()) is None
 
 
 def test_a_rate_is_suggested_and_drawn(data_root: Path, tmp_path: Path, make_config: MakeConfig) -> None:
