@@ -53,7 +53,7 @@ def test_without_any_text_there_is_nothing_to_learn(data_root: Path, tmp_path: P
 def test_the_suggestion_is_where_the_loss_falls_fastest() -> None:
     rates = np.geomspace(1e-6, 1, 101)
     falling = 3 - 2 / (1 + np.exp(-4 * (np.log10(rates) + 3)))  # fastest at 1e-3
-    losses = np.where(rates < 0.03, falling, 10 * rates)
+    losses = np.where(rates < 0.03, falling, 100 * rates)
     assert suggest_rate(rates.tolist(), losses.tolist()) == pytest.approx(1e-3, rel=0.2)
     losses[rates > 0.1] = np.nan
     assert suggest_rate(rates.tolist(), losses.tolist()) == pytest.approx(1e-3, rel=0.2)
@@ -62,11 +62,11 @@ def test_the_suggestion_is_where_the_loss_falls_fastest() -> None:
 
 
 def test_a_rate_is_suggested_and_drawn(data_root: Path, tmp_path: Path, make_config: MakeConfig) -> None:
-    search = find_rate(make_config(tmp_path), data_root, tmp_path / "run", steps=40)
+    search = find_rate(make_config(tmp_path), data_root, tmp_path / "run", steps=20)
     assert search.suggestion is None or LOWEST < search.suggestion < HIGHEST
     assert search.suggestion == suggest_rate(search.rates, search.losses)
     assert list(search.rates) == sorted(search.rates)
-    assert len(search.rates) == len(search.losses) == 40
+    assert len(search.rates) == len(search.losses) == 20
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["rate-finder.png"]
     assert search.plot.read_bytes().startswith(b"\x89PNG")
 

@@ -118,10 +118,11 @@ def test_two_processes_killed_and_resumed_end_where_one_process_with_their_batch
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
 
     both = start_by_hand(command, environment)
+    log = both[0].stderr
+    assert log is not None
     try:
-        assert both[0].stderr is not None
         seen = []
-        for line in both[0].stderr:
+        for line in log:
             seen.append(line)
             if line.startswith("epoch 1, "):
                 break
@@ -131,7 +132,7 @@ def test_two_processes_killed_and_resumed_end_where_one_process_with_their_batch
         for process in both:
             process.send_signal(signal.SIGKILL)
             process.wait()
-        both[0].stderr.close()
+        log.close()
     assert {row["epoch"] for row in MetricsLog(run / "metrics.csv").rows()} <= {0, 1}
     assert (run / "checkpoints" / "last.ckpt").exists()
 

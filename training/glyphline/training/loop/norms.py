@@ -29,7 +29,7 @@ class _Sum(torch.autograd.Function):
 
 
 def _sum(tensor: Tensor) -> Tensor:
-    summed: Tensor = _Sum.apply(tensor)  # type: ignore[no-untyped-call]  # as torch has it
+    summed: Tensor = _Sum.apply(tensor)
     return summed
 
 

@@ -19,8 +19,6 @@ from glyphline.training.datasets.batches import EncodedStrip, collate, draw_pool
 from glyphline.training.datasets.build import build_source
 from glyphline.training.datasets.samples import SkipCounts
 from glyphline.training.errors import DataError
-from glyphline.training.loop.distributed import Processes
-from glyphline.training.loop.engine import set_threads
 from glyphline.training.loop.folder import complete_config
 from glyphline.training.loop.losses import head_losses, total_loss
 from glyphline.training.loop.module import RecogniserModule
@@ -82,7 +80,7 @@ def overfit_one(config_path: Path, data_root: Path, steps: int = STEPS) -> Sanit
     with tempfile.TemporaryDirectory() as folder:  # a vocabulary that is learnt here is not kept
         config = complete_config(read_config(config_path), data_root, Path(folder))
     config = without_obstacles(config)
-    set_threads(Processes())
+    torch.set_num_threads(1)  # of so small a batch more would only wait for each other
     strip = draw_one(config, data_root)
     alphabet = config.make_alphabet()
     text = alphabet.decode(strip.symbols)
