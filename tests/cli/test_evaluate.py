@@ -33,15 +33,15 @@ def test_plain_columns_and_a_limit(glyphline: Command, strips_folder: Path) -> N
     assert done.returncode == 0, done.stderr
     headings, figures = (line.split("\t") for line in done.stdout.splitlines())
     assert headings[:5] == ["Data set", "Model", "Images", "Exact", "CER"]
-    assert figures[:3] == [str(strips_folder), "digits 1", "3"]
+    assert figures[:3] == [str(strips_folder), "digits 2", "3"]
     assert len(headings) == len(figures)
 
 
 def test_two_models_have_a_line_each(glyphline: Command, strips_folder: Path) -> None:
-    models = ("--model", "digits", "--model", "digits-ctc", "--model-version", "1", "--model-version", "1")
+    models = ("--model", "digits", "--model", "digits-ctc", "--model-version", "2", "--model-version", "2")
     done = glyphline("evaluate", strips_folder, "--limit", "2", *models)
     assert done.returncode == 0, done.stderr
-    assert [line.split("\t")[1] for line in done.stdout.splitlines()] == ["Model", "digits 1", "digits-ctc 1"]
+    assert [line.split("\t")[1] for line in done.stdout.splitlines()] == ["Model", "digits 2", "digits-ctc 2"]
 
 
 def test_figures_can_be_recorded_in_the_bundle(glyphline: Command, strips_folder: Path, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_mistakes_are_explained(glyphline: Command, strips_folder: Path) -> None
         (["blank"], ExitCode.USAGE, "--data-root"),
         ([strips_folder, "--model", "nonsense"], ExitCode.MODEL, "there is digits"),
         (
-            [strips_folder, "-m", "digits", "-m", "digits-ctc", "--model-version", "1"],
+            [strips_folder, "-m", "digits", "-m", "digits-ctc", "--model-version", "2"],
             ExitCode.USAGE,
             "for each or for none",
         ),

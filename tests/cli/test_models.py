@@ -54,7 +54,7 @@ def test_a_repository_of_ones_own(glyphline: Command, tmp_path: Path) -> None:
         ([], {"GLYPHLINE_MODEL_REPOSITORY": str(tmp_path / "models")}),
     ):
         done = glyphline("models", "--json", *arguments, **variables)
-        assert [json.loads(line)["path"] for line in done.stdout.splitlines()] == [str(tmp_path / "models/digits/1")]
+        assert [json.loads(line)["path"] for line in done.stdout.splitlines()] == [str(tmp_path / "models/digits/2")]
 
 
 def test_a_damaged_bundle_is_named(invoke: Command, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_the_live_character_error_rate(start: Start, images: list[bytes]) -> Non
         client.submit_reference(first.metadata.request_id, "?" + text[1:])  # which counts once
 
     def count(name: str, **labels: str) -> float:
-        return server.metric(f"glyphline_{name}_total", model="digits", version="1", **labels)
+        return server.metric(f"glyphline_{name}_total", model="digits", version="2", **labels)
 
     assert count("cer_edits", kind="deletion") == 2
     assert count("cer_edits", kind="insertion") == 1

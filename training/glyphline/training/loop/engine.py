@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,7 +62,12 @@ def choose_precision(loop: LoopConfig, device: str) -> str:
 
 
 def set_threads(processes: Processes) -> None:
-    """Gives each process its share of the processor; torch counts physical cores, and not those that it may use."""
+    """Gives each process its share of the processor; torch counts physical cores, and not those that it may use.
+
+    `OMP_NUM_THREADS` is left in force for a process alone; for several, torchrun sets it to 1 where nobody has.
+    """
+    if processes.count == 1 and "OMP_NUM_THREADS" in os.environ:
+        return
     torch.set_num_threads(max(1, available_threads() // processes.local_count))
 
 
