@@ -87,7 +87,6 @@ def train(
     run = Path("runs", config.stem) if output is None else output
     if not config.is_file():
         raise CommandError(f"{config}: no such file; digits.toml in glyphline/training/configs is one to start from")
-    _quieten_lightning()
     alone = [name for name, given in (("--sanity", sanity), ("--find-rate", find_rate), ("--seeds", seeds)) if given]
     if len(alone) > 1:
         raise CommandError(f"{' and '.join(alone)} do different things: give one of them")
@@ -95,6 +94,7 @@ def train(
         unused = [name for name, given in (("--fresh", not resume), ("--start-from", start_from)) if given]
         if unused:
             raise CommandError(f"{unused[0]} does nothing with {alone[0]}, which trains no run")
+    _quieten_lightning()
     if sanity:
         _check_sanity(config, data_root)
     elif find_rate:
@@ -110,7 +110,9 @@ def train(
 
 def _quieten_lightning() -> None:
     """Keeps Lightning's advice to its own users, and warnings of its own code, out of what is shown."""
-    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    with training_room():
+        import pytorch_lightning  # it sets the level of its log
+    logging.getLogger(pytorch_lightning.__name__).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module=r"pytorch_lightning\b")
 
 
