@@ -55,7 +55,7 @@ def test_a_report_names_the_errors(strips_folder: Path, tmp_path: Path) -> None:
 def test_several_models_read_the_same_strips(strips_folder: Path, tmp_path: Path) -> None:
     models, sets = ["digits", "digits-ctc"], [str(strips_folder)]
     results = evaluate_command(models, sets, None, DecodingOptions(), 4, tmp_path)
-    assert [(each.model, each.images) for each in results] == [("digits 1", 4), ("digits-ctc 1", 4)]
+    assert [(each.model, each.images) for each in results] == [("digits 2", 4), ("digits-ctc 2", 4)]
     [comparison] = json.loads((tmp_path / "report.json").read_text())["comparisons"]
     assert comparison["difference"]["rates"]["exact"] == pytest.approx(results[1].exact - results[0].exact)
 
@@ -66,7 +66,7 @@ def test_models_of_one_name_are_told_apart(tmp_path: Path) -> None:
     labels = label_models(
         [load_recognizer("digits-ctc"), load_recognizer(tmp_path / "copy"), load_recognizer("digits")]
     )
-    assert labels == [f"digits-ctc 1 ({source})", f"digits-ctc 1 ({tmp_path / 'copy'})", "digits 1"]
+    assert labels == [f"digits-ctc 2 ({source})", f"digits-ctc 2 ({tmp_path / 'copy'})", "digits 2"]
 
 
 def test_results_are_recorded_in_the_bundle(strips_folder: Path, tmp_path: Path) -> None:

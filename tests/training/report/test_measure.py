@@ -28,7 +28,7 @@ def measured(recognizer: Recognizer, strips_folder: Path) -> Measured:
 
 def test_figures_add_up(measured: Measured) -> None:
     figures, lines = measured.figures, measured.lines
-    assert figures.model == "digits-ctc 1"
+    assert figures.model == "digits-ctc 2"
     assert figures.images == len(lines)
     assert figures.exact == sum(line.truth == line.read for line in lines) / len(lines)
     for groups in (figures.by_length, figures.by_width):
