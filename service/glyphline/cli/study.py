@@ -20,7 +20,7 @@ Examples:
   glyphline study forget-gate                     how long an untrained LSTM remembers
   glyphline study memory --seeds 10               which networks learn to remember a sign
   glyphline study gate-trace --animate            gates of a trained LSTM, as a picture and as a film
-  glyphline study heads --data-root data/         what each head reads, by length; about half an hour
+  glyphline study heads --data-root data/         what each head reads, by length; about an hour
   glyphline study all --output studies/           all of them; some minutes each
   glyphline study all --quick                     all on tiny sizes, to see that they run
 
