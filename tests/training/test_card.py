@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pydantic import JsonValue
+
 from glyphline.models.bundle import load_bundle
 from glyphline.models.repository import ModelRepository, pretrained_root
 from glyphline.training.card import write_card
@@ -9,11 +11,15 @@ def test_a_card_tells_the_way_from_the_first_run_on() -> None:
     manifest = load_bundle(ModelRepository([pretrained_root()]).resolve("digits", None)).manifest
     config = manifest.training["config"]
     assert isinstance(config, dict)
-    training = {**manifest.training, "start_from": {"run": "earlier", "strips_seen": 1234}}
+    training: dict[str, JsonValue] = {**manifest.training, "start_from": {"run": "earlier", "strips_seen": 1234}}
     again = write_card(manifest.model_copy(update={"training": training})).partition("## How to make it again")[2]
     assert again.index("glyphline train earlier.toml") < again.index("--start-from runs/earlier")
     assert "fetch_fonts.py" in again
-    own = {**training, "start_from": None, "config": {**config, "name": "mine", "sources": [], "validation": {}}}
+    own: dict[str, JsonValue] = {
+        **training,
+        "start_from": None,
+        "config": {**config, "name": "mine", "sources": [], "validation": {}},
+    }
     again = write_card(manifest.model_copy(update={"training": own})).partition("## How to make it again")[2]
     assert "glyphline train mine.toml --data-root DATA --output runs/mine\n" in again
     assert "--start-from" not in again

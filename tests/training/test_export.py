@@ -62,9 +62,11 @@ def test_every_head_and_cell_exports_and_agrees(head: Head, cell: str, decoder_c
     assert check_parity(network, head, tmp_path, 16) < 1e-5
     # The gate is no formality: a network that differs a little from its graphs does not pass.
     with torch.no_grad():
-        part = network.ctc if head == "ctc" else network.attention
+        part = network.ctc if head == "ctc" else network.decoder
         assert part is not None
-        part.project.bias[2] += 0.01
+        projection = part.project
+        assert isinstance(projection, torch.nn.Linear)
+        projection.bias[2] += 0.01
     with pytest.raises(ExportError, match="no bundle was written"):
         check_parity(network, head, tmp_path, 16)
 

@@ -359,7 +359,7 @@ class TestPlaces:
         decoder = RandomDecoder(7, 1, 5)
         options = ResolvedOptions(beam_width=4, max_alternatives=4, max_output_length=6)
         (found,) = decode_attention(decoder, np.array([2]), START, options)
-        for left, right in itertools.chain(*(h.spans for h in found)):
+        for left, right in itertools.chain(*(h.spans or () for h in found)):
             assert 0.0 <= left <= right <= 2.0
 
     @pytest.mark.parametrize("width", [1, 2])

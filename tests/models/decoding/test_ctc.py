@@ -140,7 +140,7 @@ class TestEnumeration:
             best[text] = max(best[text], value)
             ending[text, ends] = max(ending[text, ends], value)
         for hypothesis in decode(outputs, WIDE, NO_PRUNING):
-            ends = tuple(int(right) for _, right in hypothesis.spans)
+            ends = tuple(int(right) for _, right in hypothesis.spans or ())
             assert ending[hypothesis.symbols, ends] == pytest.approx(best[hypothesis.symbols], abs=1e-9)
 
 
@@ -260,6 +260,7 @@ class TestOptions:
         options = ResolvedOptions(beam_width=width, max_output_length=4)
         (cut,) = decode(outputs, options)
         assert (read(cut), cut.truncated) == ("1234", True)
+        assert cut.spans is not None
         assert len(cut.spans) == len(cut.symbol_log_probabilities) == 4
         (whole,) = decode(outputs, replace(options, max_output_length=7))
         assert (read(whole), whole.truncated) == ("1234567", False)
@@ -333,6 +334,7 @@ class TestPlaces:
         for (found,), image, length in zip(
             decode_ctc(outputs, lengths, GREEDY), outputs, lengths.tolist(), strict=True
         ):
+            assert found.spans is not None
             edges = [0.0, *itertools.chain(*found.spans), float(length)]
             assert edges == sorted(edges)
             assert all(left == right for (_, left), (right, _) in itertools.pairwise(found.spans))
@@ -372,7 +374,7 @@ def same(left: list[Hypothesis], right: list[Hypothesis]) -> bool:
     def numbers(hypothesis: Hypothesis) -> NDArray[np.float64]:
         closing = hypothesis.closing_log_probability or 0.0
         values = (hypothesis.score, *hypothesis.symbol_log_probabilities, closing)
-        return np.array([*values, *itertools.chain(*hypothesis.spans)])
+        return np.array([*values, *itertools.chain(*hypothesis.spans or ())])
 
     return [h.symbols for h in left] == [h.symbols for h in right] and all(
         np.allclose(numbers(one), numbers(other), rtol=0, atol=1e-9) for one, other in zip(left, right, strict=True)

@@ -100,6 +100,8 @@ def test_each_fault_gets_its_treatment(faulty: Path) -> None:
 
 
 def test_frames_that_a_text_needs() -> None:
+    assert needed_frames([]) == 0
+    assert needed_frames([1, 2, 3]) == 3
     assert needed_frames([1, 1, 2, 2, 2]) == 8
     assert available_frames(41, 2) == 22
 

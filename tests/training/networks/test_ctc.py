@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from glyphline.training.networks.ctc import CTCHead, ctc_loss, needed_frames
+from glyphline.training.networks.ctc import CTCHead, ctc_loss
 
 
 def collapse(path: tuple[int, ...]) -> list[int]:
@@ -28,12 +28,6 @@ def test_the_loss_is_the_sum_over_all_alignments(label: list[int]) -> None:
     labels = torch.tensor([label or [0]])
     loss = ctc_loss(log_probabilities, torch.tensor([frames]), labels, torch.tensor([len(label)]))
     assert float(loss) == pytest.approx(-math.log(total) / (len(label) + 1), rel=1e-4)
-
-
-def test_needed_frames_counts_repeats() -> None:
-    assert needed_frames([]) == 0
-    assert needed_frames([1, 2, 3]) == 3
-    assert needed_frames([1, 1, 1, 2, 2]) == 8
 
 
 def test_a_head_gives_several_frames_a_step() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -40,11 +38,6 @@ class CTCHead(nn.Module):
         batch, steps, _ = features.shape
         scores = self.project(features).reshape(batch, steps * self.frames_per_step, self.symbols)
         return torch.log_softmax(scores.float(), dim=-1), lengths * self.frames_per_step
-
-
-def needed_frames(symbols: list[int]) -> int:
-    """Returns the least number of frames that CTC needs: one a symbol, one more between equal neighbours."""
-    return len(symbols) + sum(first == second for first, second in itertools.pairwise(symbols))
 
 
 def ctc_loss(log_probabilities: Tensor, frames: Tensor, labels: Tensor, label_lengths: Tensor) -> Tensor:
