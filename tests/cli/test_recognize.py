@@ -45,7 +45,7 @@ def test_json_has_one_object_a_line(invoke: Command, texts: dict[str, str]) -> N
     assert {row["source"]: row["text"] for row in rows} == texts
     for row in rows:
         assert 0 <= row["confidence"] <= 1
-        assert (row["error"], row["truncated"], row["model"], row["version"]) == (None, False, "digits", 1)
+        assert (row["error"], row["truncated"], row["model"], row["version"]) == (None, False, "digits", 2)
         assert "tokens" not in row
         assert "alternatives" not in row
 

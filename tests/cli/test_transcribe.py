@@ -48,7 +48,7 @@ def test_a_folder_becomes_rows_in_order(glyphline: Command, folder: Path, tmp_pa
     rows = rows_of(output)
     assert [row["source"] for row in rows] == [f"scans/{name}" for name in IN_ORDER]
     for name, row in zip(IN_ORDER, rows, strict=True):
-        assert (row["model"], row["version"]) == ("digits", 1)
+        assert (row["model"], row["version"]) == ("digits", 2)
         assert (row["error"] and row["error"]["code"]) == BAD.get(name)
         assert (row["text"] is None) == (name in BAD)
     read = glyphline("recognize", *(f"scans/{name}" for name in IN_ORDER if name not in BAD), "--json", cwd=tmp_path)

@@ -109,7 +109,7 @@ async def test_of_many_callers_each_gets_its_own(
 
 def test_metadata_tells_how_a_request_was_served(client: Client, images: list[bytes]) -> None:
     result = client.recognize(images[0])
-    assert (result.model, result.version) == ("digits", 1)
+    assert (result.model, result.version) == ("digits", 2)
     assert len(result.metadata.request_id) == 36
     assert result.metadata.batch_size == 1
     assert result.metadata.inference_seconds > 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from glyphline.training.loop.seeds import SeedResult
 
 EXAMPLES = """\b
-From a configuration to a model:
+Examples: from a configuration to a model
   glyphline train mine.toml --data-root data/ --sanity       can it learn at all? seconds
   glyphline train mine.toml --data-root data/ --find-rate    a learning rate to begin with; about 100 batches
   glyphline train mine.toml --data-root data/                runs/mine; curves.png shows how it goes
