@@ -125,7 +125,7 @@ def test_two_servers_never_share_a_port(start: Start) -> None:
 
 
 def test_chosen_models_only(start: Start, images: list[bytes]) -> None:
-    server = start(models="digits-ctc:1", metrics_port=-1)
+    server = start(models="digits-ctc:2", metrics_port=-1)
     with Client(server.target, timeout=60) as client:
         client.wait_until_ready(60)
         assert client.recognize(images[0]).model == "digits-ctc"

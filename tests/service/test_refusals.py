@@ -134,9 +134,9 @@ async def test_a_batch_of_more_bytes_than_the_server_takes_is_sent_in_parts(serv
     assert [getattr(outcome, "reason", "") for outcome in outcomes] == ["IMAGE_UNDECODABLE"] * 6
 
 
-@pytest.mark.parametrize(("model", "version"), [("nothing", None), ("", 99), ("digits", 2), ("digits-ctc", 0)])
+@pytest.mark.parametrize(("model", "version"), [("nothing", None), ("", 99), ("digits", 1), ("digits-ctc", 0)])
 def test_unknown_models_and_versions(client: Client, images: list[bytes], model: str, version: int | None) -> None:
-    with pytest.raises(NotFoundError, match="it has digits:1, digits-ctc:1"):
+    with pytest.raises(NotFoundError, match="it has digits:2, digits-ctc:2"):
         client.recognize(images[0], model=model, version=version)
     with pytest.raises(NotFoundError):
         client.get_model(model, version)
