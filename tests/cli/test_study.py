@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from glyphline.cli.exit_codes import ExitCode
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 pytestmark = pytest.mark.skipif(
@@ -59,5 +61,5 @@ def test_an_unknown_study_is_refused(invoke: Command) -> None:
 
 def test_a_study_that_reads_data_says_what_it_wants(invoke: Command, tmp_path: Path) -> None:
     done = invoke("study", "heads", "--quick", "--output", tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == ExitCode.USAGE, done.stderr
     assert "--data-root" in done.stderr
