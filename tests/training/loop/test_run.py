@@ -14,8 +14,8 @@ from glyphline.training.loop import load_network, losses, train
 from glyphline.training.loop.folder import read_start, take_weights
 from glyphline.training.loop.module import RecogniserModule
 from glyphline.training.metrics_log import MetricsLog
-from glyphline.training.networks.attention import attention_loss
 from glyphline.training.networks.ctc import ctc_loss
+from glyphline.training.networks.decoder import decoder_loss
 from glyphline.training.networks.recogniser import RecogniserNetwork
 
 # The training framework warns of its own use of torch, of few workers, and of what a short run leaves out.
@@ -233,7 +233,7 @@ def test_a_network_learns_a_few_strips_by_heart(cell: str, decoder_cell: str) ->
         ctc, scores = network(images, widths, inputs)
         assert ctc is not None
         assert scores is not None
-        loss = ctc_loss(ctc[0], ctc[1], labels, lengths) + attention_loss(scores, labels, lengths, 0.0)
+        loss = ctc_loss(ctc[0], ctc[1], labels, lengths) + decoder_loss(scores, labels, lengths, 0.0)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # as torch has it
         optimiser.step()

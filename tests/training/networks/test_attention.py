@@ -5,7 +5,8 @@ from typing import Literal
 import pytest
 import torch
 
-from glyphline.training.networks.attention import AttentionHead, attention_loss
+from glyphline.training.networks.attention import AttentionHead
+from glyphline.training.networks.decoder import decoder_loss
 from glyphline.training.networks.masking import valid_mask
 
 Cell = Literal["gru", "lstm"]
@@ -73,6 +74,6 @@ def test_the_loss_counts_the_end_and_not_the_padding() -> None:
     labels, lengths = torch.tensor([[1, 2, 3], [4, 0, 0]]), torch.tensor([3, 1])
     log = torch.log_softmax(scores, dim=2)
     expected = -(log[0, 0, 1] + log[0, 1, 2] + log[0, 2, 3] + log[0, 3, 0] + log[1, 0, 4] + log[1, 1, 0]) / 6
-    assert float(attention_loss(scores, labels, lengths, 0.0)) == pytest.approx(float(expected))
-    empty = attention_loss(scores[1:], labels[1:], torch.tensor([0]), 0.0)
+    assert float(decoder_loss(scores, labels, lengths, 0.0)) == pytest.approx(float(expected))
+    empty = decoder_loss(scores[1:], labels[1:], torch.tensor([0]), 0.0)
     assert float(empty) == pytest.approx(-float(log[1, 0, 0]))

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from glyphline.training.networks.decoder import State, StepDecoder
-from glyphline.training.networks.decoder import decoder_loss as attention_loss
 from glyphline.training.networks.recurrent import Cell
 
-__all__ = ["AdditiveAttention", "AttentionHead", "attention_loss"]
+__all__ = ["AdditiveAttention", "AttentionHead"]
 
 
 class AdditiveAttention(nn.Module):
