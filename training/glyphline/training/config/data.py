@@ -37,9 +37,12 @@ class SourceConfig(Section):
     Attributes:
         weight: Share of the strips, relative to the other sources.
         wear: How much the strips are degraded.
+        joined: Share of its strips that are two strips of the source side by side, their texts joined: by a space where
+            the alphabet has letters and a space, else directly.
     """
 
     weight: float = Field(default=1.0, gt=0)
+    joined: float = Field(default=0.0, ge=0, le=1)
     wear: WearConfig = WearConfig()
 
 

@@ -27,6 +27,7 @@ from glyphline.training.config import (
 )
 from glyphline.training.datasets.characters import CharacterSet, read_folder, read_mnist, read_npz
 from glyphline.training.datasets.compose import ComposedReadings, ComposedStrips, join
+from glyphline.training.datasets.joined import JoinedStrips
 from glyphline.training.datasets.real import BlankStrips, RealStrips, decode_all
 from glyphline.training.datasets.rendered import RenderedStrips, find_fonts
 from glyphline.training.datasets.samples import Sample, SampleSource, SkipCounts, UnusableSampleError, ink_box
@@ -61,6 +62,12 @@ def build_source(
     Raises:
         DataError: If its data are missing or unreadable.
     """
+    source = _build_plain(config, root, alphabet, skips)
+    return JoinedStrips(source, config.joined, alphabet) if config.joined > 0 else source
+
+
+def _build_plain(config: Source, root: Path, alphabet: Alphabet | None, skips: SkipCounts | None) -> SampleSource:
+    """Builds a source of single strips, none of them two side by side."""
     if isinstance(config, ComposedConfig):
         characters = read_characters(config.characters, root)
         wear = config.wear.apply(Wear())
