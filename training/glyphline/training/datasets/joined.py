@@ -107,5 +107,5 @@ def _bridge(first: Grey, second: NDArray[np.float32], gap: int, random: np.rando
     share = np.linspace(0, 1, gap + 2, dtype=np.float32)[None, 1:-1]
     paper = left + (right - left) * share
     grain = min(6.0, float(np.std(first[:2].astype(np.float32))))
-    noise = random.normal(0, 1, paper.shape).astype(np.float32) * np.float32(0.7 * grain)
-    return np.clip(paper + noise, 0, 255).astype(np.uint8)
+    noise = random.standard_normal((first.shape[0], gap), np.float32) * np.float32(0.7 * grain)
+    return np.asarray(np.clip(paper + noise, 0, 255), np.uint8)
