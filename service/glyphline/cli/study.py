@@ -20,14 +20,16 @@ Examples:
   glyphline study forget-gate                     how long an untrained LSTM remembers
   glyphline study memory --seeds 10               which networks learn to remember a sign
   glyphline study gate-trace --animate            gates of a trained LSTM, as a picture and as a film
-  glyphline study heads --data-root data/         what each head reads, by length; about an hour
+  glyphline study heads --data-root data/         what each head reads, by length; an hour or two
+  glyphline study length --data-root data/        what keeps attention in its place on longer strips; the same
   glyphline study all --output studies/           all of them; some minutes each
   glyphline study all --quick                     all on tiny sizes, to see that they run
 
 \b
-Studies: forget-gate, gradient, memory, jacobian, copy, gate-trace, heads. docs/studies.md explains what each shows and
-what it measured. Each prints its tables (on a terminal; elsewhere the same as Markdown) and writes them to NAME.md, its
-picture to NAME.png and all figures to NAME.json. The same options give the same figures.
+Studies: forget-gate, gradient, memory, jacobian, copy, gate-trace, heads, length. docs/studies.md explains what each
+shows and what it measured. Each prints its tables (on a terminal; elsewhere the same as Markdown) and writes them to
+NAME.md, its picture to NAME.png and all figures to NAME.json. The same options give the same figures. The last two keep
+what they train in trials/ of the output folder: stopped and run again, they go on from there.
 """
 
 
@@ -46,7 +48,7 @@ def study(
         typer.Option(
             metavar="DIR",
             envvar="GLYPHLINE_DATA_ROOT",
-            help="Folder that holds mnist/, for the study of heads; without it, all leaves that one out.",
+            help="Folder that holds mnist/, for the studies of heads and length; without it, all leaves them out.",
         ),
     ] = None,
     quick: Annotated[

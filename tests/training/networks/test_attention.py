@@ -12,9 +12,9 @@ from glyphline.training.networks.masking import valid_mask
 Cell = Literal["gru", "lstm"]
 
 
-def make_head(cell: Cell) -> AttentionHead:
+def make_head(cell: Cell, filters: int = 8, reach: int = 0) -> AttentionHead:
     torch.manual_seed(0)
-    head = AttentionHead(6, 5, cell, size=8, attention=7, embedding=4).eval()
+    head = AttentionHead(6, 5, cell, size=8, attention=7, filters=filters, reach=reach, embedding=4).eval()
     for parameter in head.parameters():
         torch.nn.init.normal_(parameter, 0, 0.5)
     return head
@@ -66,6 +66,33 @@ def test_weights_are_over_valid_frames_and_the_decoder_knows_where_it_looked() -
         assert not weights[1, 2:].any()
         assert torch.equal(state[2], weights)
         torch.testing.assert_close(state[3], total)
+
+
+@torch.no_grad()
+def test_without_location_filters_where_it_looked_changes_nothing() -> None:
+    memory, lengths, mask = torch.randn(1, 6, 6), torch.tensor([6]), torch.ones(1, 6, dtype=torch.bool)
+    elsewhere = torch.nn.functional.one_hot(torch.tensor([4]), 6).float()
+    for filters, same in ((0, True), (8, False)):
+        head = make_head("gru", filters)
+        keys, state = head.begin(memory, lengths)
+        start = torch.tensor([head.start])
+        _, nowhere, _ = head.step(start, memory, keys, mask, state)
+        _, after, _ = head.step(start, memory, keys, mask, [state[0], elsewhere, elsewhere])
+        assert torch.equal(nowhere, after) is same
+
+
+@torch.no_grad()
+def test_it_looks_within_reach_of_the_last_place_and_first_anywhere() -> None:
+    head = make_head("gru", reach=2)
+    memory, lengths, mask = torch.randn(2, 9, 6), torch.tensor([9, 6]), valid_mask(torch.tensor([9, 6]), 9)
+    keys, state = head.begin(memory, lengths)
+    start = torch.full((2,), head.start)
+    _, free, _ = head.step(start, memory, keys, mask, state)
+    assert (free[0] > 0).all()
+    last = torch.nn.functional.one_hot(torch.tensor([3, 5]), 9).float()
+    _, near, _ = head.step(start, memory, keys, mask, [state[0], last, last])
+    assert [torch.nonzero(row).flatten().tolist() for row in near] == [[1, 2, 3, 4, 5], [3, 4, 5]]
+    torch.testing.assert_close(near.sum(1), torch.ones(2))
 
 
 def test_the_loss_counts_the_end_and_not_the_padding() -> None:

@@ -36,6 +36,9 @@ class NetworkConfig(Section):
         decoder_size: Its state size.
         decoder_layers: Number of its layers.
         attention_size: Inner size of the attention.
+        location_filters: Filters over where the attention head looked before, which keep its place on long strips; 0
+            looks at the frames' content alone (Bahdanau).
+        attention_reach: Frames from the last place within which it looks next; 0 looks anywhere.
         embedding_size: Size of the step-wise head's symbol embedding, and of Show and Tell's image vector.
         image_every_step: Whether an `image-first` head is shown the image vector at every step (LRCN) or only before
             the first (Show and Tell).
@@ -59,6 +62,8 @@ class NetworkConfig(Section):
     decoder_size: int = Field(default=192, ge=1)
     decoder_layers: int = Field(default=1, ge=1)
     attention_size: int = Field(default=96, ge=1)
+    location_filters: int = Field(default=8, ge=0)
+    attention_reach: int = Field(default=0, ge=0)
     embedding_size: int = Field(default=32, ge=1)
     image_every_step: bool = False
     canvas_width: int = Field(default=0, ge=0, multiple_of=FRAME_COLUMNS)

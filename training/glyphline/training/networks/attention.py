@@ -20,22 +20,26 @@ class AdditiveAttention(nn.Module):
     """Additive attention with location awareness.
 
     e_{t,j} = vᵀ tanh(W s_{t-1} + V h_j + U f_{t,j}), where f = F * (a_{t-1}, Σ_{i<t} a_i) is a convolution over where
-    the decoder looked last and over all that it has looked at; a_t = softmax(e_t) over the valid frames.
+    the decoder looked last and over all that it has looked at; a_t = softmax(e_t) over the valid frames. With a reach,
+    over those of them that are no further than it from the last place, Σ_j j a_{t-1,j} (the windowing of Chorowski et
+    al., section 2.3); the first look is free.
 
     Args:
         features: Size of the encoder's features h.
         query: Size of the decoder's state s.
         size: Size of the inner layer.
-        filters: Number of location filters F.
-        reach: Width of each filter, in frames (odd).
+        filters: Number of location filters F; 0 leaves the location term out.
+        reach: Frames from the last place within which it looks; 0 is anywhere.
+        width: Width of each filter, in frames (odd).
     """
 
-    def __init__(self, features: int, query: int, size: int, filters: int = 8, reach: int = 15) -> None:
+    def __init__(self, features: int, query: int, size: int, filters: int = 8, reach: int = 0, width: int = 15) -> None:
         super().__init__()
+        self.reach = reach
         self.keys = nn.Linear(features, size)  # V
         self.query = nn.Linear(query, size, bias=False)  # W
-        self.filters = nn.Conv1d(2, filters, reach, padding=reach // 2, bias=False)  # F
-        self.location = nn.Linear(filters, size, bias=False)  # U
+        self.filters = nn.Conv1d(2, filters, width, padding=width // 2, bias=False) if filters else None  # F
+        self.location = nn.Linear(filters, size, bias=False) if filters else None  # U
         self.energy = nn.Linear(size, 1, bias=False)  # v
 
     def forward(
@@ -54,13 +58,24 @@ class AdditiveAttention(nn.Module):
         Returns:
             Context Σ_j a_{t,j} h_j `(batch, features)` and weights a_t `(batch, frames)`.
         """
-        location = self.filters(torch.stack((previous, covered), dim=1)).transpose(1, 2)  # (batch, frames, filters)
-        inner = torch.tanh(keys + self.query(state).unsqueeze(1) + self.location(location))  # (batch, frames, size)
-        energy = self.energy(inner).squeeze(2).float()
+        inner = keys + self.query(state).unsqueeze(1)  # (batch, frames, size)
+        if self.filters is not None and self.location is not None:
+            location = self.filters(torch.stack((previous, covered), dim=1)).transpose(1, 2)  # (batch, frames, filters)
+            inner = inner + self.location(location)
+        energy = self.energy(torch.tanh(inner)).squeeze(2).float()
+        if self.reach:
+            mask = mask & self._within_reach(previous)
         energy = energy.masked_fill(~mask, -1e9)  # finite, so that a row without any frame gives no NaN
         weights = torch.softmax(energy, dim=1) * mask
         context = torch.bmm(weights.unsqueeze(1).to(memory.dtype), memory).squeeze(1)
         return context, weights
+
+    def _within_reach(self, previous: Tensor) -> Tensor:
+        """Tells the frames `(batch, frames)` that are within reach of the last place; all, where there was none."""
+        frames = torch.arange(previous.shape[1], device=previous.device, dtype=previous.dtype)
+        place = (previous * frames).sum(dim=1, keepdim=True)  # (batch, 1)
+        looked = previous.sum(dim=1, keepdim=True) > 0
+        return ((frames - place).abs() <= self.reach) | ~looked
 
 
 class AttentionHead(StepDecoder):
@@ -77,6 +92,8 @@ class AttentionHead(StepDecoder):
         cell: Kind of cell.
         size: Size of the decoder's state.
         attention: Size of the attention's inner layer.
+        filters: Number of its location filters.
+        reach: Frames within which it looks next; 0 is anywhere.
         embedding: Size of the symbol embedding E.
         dropout: Share zeroed before the output layer while training.
         gate_bias: Initial bias of the gate that keeps the state.
@@ -94,13 +111,15 @@ class AttentionHead(StepDecoder):
         cell: Cell = "gru",
         size: int = 192,
         attention: int = 96,
+        filters: int = 8,
+        reach: int = 0,
         embedding: int = 32,
         dropout: float = 0.1,
         gate_bias: float = 1.0,
         layers: int = 1,
     ) -> None:
         super().__init__(symbols, cell, size, layers, embedding)
-        self.attention = AdditiveAttention(features, size, attention)
+        self.attention = AdditiveAttention(features, size, attention, filters, reach)
         self.add_cells(embedding + features, gate_bias)
         self.initial = nn.Linear(features, size * layers)
         self.dropout = nn.Dropout(dropout)

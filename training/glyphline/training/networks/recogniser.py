@@ -39,6 +39,8 @@ def make_decoder(config: NetworkConfig, encoder: StripEncoder, symbols: int) -> 
             config.decoder_cell,
             config.decoder_size,
             config.attention_size,
+            config.location_filters,
+            config.attention_reach,
             config.embedding_size,
             config.dropout,
             config.gate_bias,

@@ -16,6 +16,7 @@ _MODULES = {
     "copy": "copying",
     "gate-trace": "gate_trace",
     "heads": "heads",
+    "length": "length",
 }
 
 

@@ -28,11 +28,13 @@ class StudyOptions:
         seeds: Networks of each kind that are measured; None: as many as the study's own default.
         quick: Measure on tiny sizes, in seconds: to see that all works, not to believe the figures.
         data_root: Folder of the data, for studies that read any.
+        folder: Folder where a long study keeps what it has trained, so that it goes on where it was stopped.
     """
 
     seeds: int | None = None
     quick: bool = False
     data_root: Path | None = None
+    folder: Path | None = None
 
     def seed_list(self, default: int, quick: int = 2) -> tuple[int, ...]:
         """Returns the seeds: as many as asked for, or else `default` of them, or `quick` of a quick study."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,8 @@ class Outcome:
     def to_json(self) -> str:
         """Writes all but the files as one JSON object."""
         values = {key: value for key, value in asdict(self).items() if key != "files"}
-        values["options"].pop("data_root")  # where the data lay is nobody else's matter
+        for name in ("data_root", "folder"):  # where the files lay is nobody else's matter
+            values["options"].pop(name)
         return json.dumps(values | {"seconds": round(self.seconds, 1)}, ensure_ascii=False, allow_nan=False)
 
 
@@ -55,6 +56,8 @@ def _save(figure: Figure, path: Path) -> None:
 def run_study(study: Study[Any], options: StudyOptions, tell: Tell, output: Path, *, animate: bool = False) -> Outcome:
     """Runs a study and writes `<name>.md`, `<name>.png` and `<name>.json`.
 
+    What a long study trains is kept in `trials`: run again, it goes on from there.
+
     Args:
         study: The study.
         options: How large it is made.
@@ -63,7 +66,7 @@ def run_study(study: Study[Any], options: StudyOptions, tell: Tell, output: Path
         animate: Write `<name>.gif`, too, if the study can be animated.
     """
     started = time.perf_counter()
-    findings = study.run(options, tell)
+    findings = study.run(replace(options, folder=output / "trials"), tell)
     seconds = time.perf_counter() - started
     output.mkdir(parents=True, exist_ok=True)
     table, picture, record, film = (output / f"{study.name}.{ending}" for ending in ("md", "png", "json", "gif"))
