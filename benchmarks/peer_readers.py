@@ -9,6 +9,7 @@ import ctypes
 import ctypes.util
 import importlib
 import io
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -135,6 +136,7 @@ class TesseractReader:
         self._images = import_peer("PIL.Image", "pip install pillow")
         self._library = _declare_tesseract(ctypes.CDLL(name))
         self._handle = self._library.TessBaseAPICreate()
+        weakref.finalize(self, self._library.TessBaseAPIDelete, self._handle)
         if self._library.TessBaseAPIInit3(self._handle, None, language.encode()) != 0:
             raise NotInstalledError(f"{install} (it has no {language}.traineddata)")
         self._library.TessBaseAPISetPageSegMode(self._handle, PAGE_SEGMENTATION_SINGLE_LINE)
@@ -172,7 +174,7 @@ class DdddOcrReader:
         """Loads the older model, which it takes if nothing is said, or the newer and larger one."""
         package = import_peer("ddddocr", "pip install ddddocr")
         # It offers no way to set the number of threads.
-        runtime = importlib.import_module("onnxruntime")
+        runtime: Any = importlib.import_module("onnxruntime")
         many_threads = runtime.InferenceSession
         runtime.InferenceSession = _one_thread(runtime)
         try:
@@ -205,6 +207,7 @@ def _declare_tesseract(library: ctypes.CDLL) -> ctypes.CDLL:
     signatures: dict[str, tuple[Any, list[Any]]] = {
         "TessVersion": (text, []),
         "TessBaseAPICreate": (handle, []),
+        "TessBaseAPIDelete": (None, [handle]),
         "TessBaseAPIInit3": (number, [handle, text, text]),
         "TessBaseAPISetPageSegMode": (None, [handle, number]),
         "TessBaseAPIGetDatapath": (text, [handle]),

@@ -30,6 +30,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from labelled import LabelledFiles, write_files
 from machine import describe_machine
@@ -56,7 +57,7 @@ console = Console(stderr=True)
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    several = {"nargs": "+", "action": "extend"}
+    several: dict[str, Any] = {"nargs": "+", "action": "extend"}
     parser.add_argument("data", nargs="*", metavar="DATASET", help="labelled images (default: tests/data/strips)")
     parser.add_argument("--data-root", type=Path, metavar="DIR", help="folder that named data sets are below")
     parser.add_argument("--peers", **several, choices=list(READERS), help=f"default: {' '.join(USUAL_PEERS)}")
