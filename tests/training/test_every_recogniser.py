@@ -38,7 +38,7 @@ LABELS = ["to be or", "or not", "not to be", "be", "to or to", "not or be to"]
 LONGEST = 8
 
 HEADS: dict[str, dict[str, object]] = {
-    "ctc": {"heads": ["ctc"]},
+    "ctc": {"heads": ["ctc"], "ctc_shortcut": True},
     "attention": {"heads": ["attention"]},
     "attention by content within reach": {"heads": ["attention"], "location_filters": 0, "attention_reach": 12},
     "flatten": {"heads": ["flatten"], "canvas_width": 128},
@@ -99,9 +99,11 @@ def learn(network: RecogniserNetwork, batch: Batch, steps: int) -> list[float]:
     optimiser = torch.optim.Adam(network.parameters(), 5e-3)
     losses = []
     for _ in range(steps):
-        ctc, scores = network(images, widths, inputs, sampling=0.1, cut=3, encoder_cut=9)
-        parts = [] if ctc is None else [ctc_loss(ctc[0], ctc[1], labels, lengths)]
-        parts += [] if scores is None else [decoder_loss(scores, labels, lengths, 0.0)]
+        outputs = network(images, widths, inputs, sampling=0.1, cut=3, encoder_cut=9)
+        parts = [
+            ctc_loss(each[0], each[1], labels, lengths) for each in (outputs.ctc, outputs.shortcut) if each is not None
+        ]
+        parts += [] if outputs.scores is None else [decoder_loss(outputs.scores, labels, lengths, 0.0)]
         loss = torch.stack(parts).sum()
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # as torch has it

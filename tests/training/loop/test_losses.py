@@ -28,9 +28,10 @@ def make_batch() -> dict[str, Tensor]:
     }
 
 
-def make_network(*heads: str) -> RecogniserNetwork:
+def make_network(*heads: str, shortcut: bool = False) -> RecogniserNetwork:
     torch.manual_seed(1)
-    return RecogniserNetwork(NetworkConfig.model_validate(SIZES | {"heads": heads}), 5, 16)
+    config = NetworkConfig.model_validate(SIZES | {"heads": heads, "ctc_shortcut": shortcut})
+    return RecogniserNetwork(config, 5, 16)
 
 
 def test_inputs_are_the_start_and_the_label() -> None:
@@ -50,14 +51,28 @@ def test_masking_replaces_a_share_of_the_symbols_by_others() -> None:
 
 
 def test_each_head_has_a_loss_and_the_sum_is_weighted() -> None:
-    loop = LoopConfig(input_masking=0.0)
+    loop = LoopConfig(input_masking=0.0, ctc_weight=0.25)
     losses = head_losses(make_network("ctc", "attention"), make_batch(), loop)
     assert set(losses) == {"ctc", "attention"}
-    total = total_loss(losses, 0.25)
+    total = total_loss(losses, loop)
     assert total.item() == pytest.approx(0.25 * losses["ctc"].item() + 0.75 * losses["attention"].item())
     for head in ("ctc", "attention", "image-first"):
         losses = head_losses(make_network(head), make_batch(), loop)
-        assert total_loss(losses, 0.25).item() == losses[head].item()
+        assert total_loss(losses, loop).item() == losses[head].item()
+
+
+def test_a_shortcut_comes_on_top_and_teaches_the_convolutions_alone() -> None:
+    loop = LoopConfig(input_masking=0.0, shortcut_weight=0.2)
+    network = make_network("ctc", shortcut=True)
+    losses = head_losses(network, make_batch(), loop)
+    assert set(losses) == {"ctc", "shortcut"}
+    total = total_loss(losses, loop).item()
+    assert total == pytest.approx(losses["ctc"].item() + 0.2 * losses["shortcut"].item())
+    losses["shortcut"].backward()  # type: ignore[no-untyped-call]  # as torch has it
+    taught = {name.split(".")[0] for name, each in network.named_parameters() if each.grad is not None}
+    assert taught == {"encoder", "shortcut"}
+    assert all(each.grad is None for each in network.encoder.recurrent.parameters())
+    assert set(head_losses(network.eval(), make_batch(), loop)) == {"ctc"}, "it is left behind when training ends"
 
 
 def test_cuts_change_gradients_and_no_loss() -> None:
@@ -66,7 +81,7 @@ def test_cuts_change_gradients_and_no_loss() -> None:
     for settings in ({}, {"cut_steps": 2}, {"cut_frames": 4}):
         network = make_network("ctc", "attention")
         losses = head_losses(network, make_batch(), LoopConfig.model_validate({"input_masking": 0.0} | settings))
-        loss = total_loss(losses, 0.5)
+        loss = total_loss(losses, LoopConfig())
         loss.backward()  # type: ignore[no-untyped-call]  # as torch has it
         values.append(loss.item())
         parameters = [p for p in network.parameters() if p.grad is not None]

@@ -230,10 +230,12 @@ def test_a_network_learns_a_few_strips_by_heart(cell: str, decoder_cell: str) ->
     optimiser = torch.optim.AdamW(network.parameters(), 5e-3)
     inputs = torch.cat((torch.full((4, 1), 5), labels), dim=1)
     for _ in range(160):
-        ctc, scores = network(images, widths, inputs)
-        assert ctc is not None
-        assert scores is not None
-        loss = ctc_loss(ctc[0], ctc[1], labels, lengths) + decoder_loss(scores, labels, lengths, 0.0)
+        outputs = network(images, widths, inputs)
+        assert outputs.ctc is not None
+        assert outputs.scores is not None
+        loss = ctc_loss(outputs.ctc[0], outputs.ctc[1], labels, lengths) + decoder_loss(
+            outputs.scores, labels, lengths, 0.0
+        )
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # as torch has it
         optimiser.step()

@@ -29,6 +29,7 @@ class LoopConfig(Section):
         weight_decay: Weight decay of matrices; norms and biases have none.
         clip: Greatest norm of the gradient, over all weights together.
         ctc_weight: Weight of the CTC loss when both heads are trained, in [0, 1]; the step-wise head has the rest.
+        shortcut_weight: Weight of the CTC shortcut's loss, where the network has one; it is added to the others'.
         label_smoothing: Label smoothing of the step-wise head.
         input_masking: Share of the step-wise head's input symbols replaced by random ones, against exposure bias.
         sampling: Share of its input symbols replaced, in the end, by what the head itself would have written
@@ -59,6 +60,7 @@ class LoopConfig(Section):
     weight_decay: float = Field(default=1e-2, ge=0)
     clip: float = Field(default=2.0, gt=0)
     ctc_weight: float = Field(default=0.5, ge=0, le=1)
+    shortcut_weight: float = Field(default=0.1, gt=0)
     label_smoothing: float = Field(default=0.02, ge=0, lt=1)
     input_masking: float = Field(default=0.05, ge=0, lt=1)
     sampling: float = Field(default=0.0, ge=0, le=1)

@@ -32,6 +32,7 @@ class NetworkConfig(Section):
         encoder_layers: Number of its layers; 0 is an encoder of convolutions alone.
         bidirectional: Whether its layers read backwards, too.
         frames_per_step: CTC output frames for each encoder frame of four columns.
+        ctc_shortcut: Whether a second CTC head stands on the convolutions while training (`loop.shortcut_weight`).
         decoder_cell: Recurrent cell of the step-wise head.
         decoder_size: Its state size.
         decoder_layers: Number of its layers.
@@ -58,6 +59,7 @@ class NetworkConfig(Section):
     encoder_layers: int = Field(default=2, ge=0)
     bidirectional: bool = True
     frames_per_step: int = Field(default=2, ge=1, le=4)
+    ctc_shortcut: bool = False
     decoder_cell: CellName = "gru"
     decoder_size: int = Field(default=192, ge=1)
     decoder_layers: int = Field(default=1, ge=1)

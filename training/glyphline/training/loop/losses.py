@@ -10,6 +10,9 @@ from glyphline.training.networks.ctc import ctc_loss
 from glyphline.training.networks.decoder import decoder_loss
 from glyphline.training.networks.recogniser import RecogniserNetwork
 
+SHORTCUT = "shortcut"
+"""Name of the loss of the CTC shortcut."""
+
 TensorBatch = dict[str, Tensor]
 """`images`, `widths`, `labels` and `label_lengths`, as `glyphline.training.datasets.batches.Batch` has them."""
 
@@ -43,12 +46,13 @@ def head_losses(
         sampling: Share of the step-wise head's input symbols that are its own.
 
     Returns:
-        The mean loss a symbol of each head, by the head's name. Every label counts with its end, padding not at all.
+        The mean loss a symbol of each head, by the head's name, and of the shortcut. Every label counts with its end,
+        padding not at all.
     """
     labels, lengths = batch["labels"], batch["label_lengths"]
     head = network.config.decoder_head
     inputs = None if head is None else decoder_inputs(labels, network.symbols, loop.input_masking)
-    ctc, scores = network(
+    outputs = network(
         batch["images"],
         batch["widths"],
         inputs,
@@ -57,15 +61,18 @@ def head_losses(
         encoder_cut=loop.cut_frames,
     )
     losses: dict[str, Tensor] = {}
-    if ctc is not None:
-        losses["ctc"] = ctc_loss(ctc[0], ctc[1], labels, lengths)
-    if scores is not None and head is not None:
-        losses[head] = decoder_loss(scores, labels, lengths, loop.label_smoothing)
+    if outputs.ctc is not None:
+        losses["ctc"] = ctc_loss(outputs.ctc[0], outputs.ctc[1], labels, lengths)
+    if outputs.scores is not None and head is not None:
+        losses[head] = decoder_loss(outputs.scores, labels, lengths, loop.label_smoothing)
+    if outputs.shortcut is not None:
+        losses[SHORTCUT] = ctc_loss(outputs.shortcut[0], outputs.shortcut[1], labels, lengths)
     return losses
 
 
-def total_loss(losses: dict[str, Tensor], ctc_weight: float) -> Tensor:
-    """The weighted sum of the heads' losses; a lone head has weight 1."""
-    alone = len(losses) == 1
-    weights = {name: 1.0 if alone else ctc_weight if name == "ctc" else 1 - ctc_weight for name in losses}
-    return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
+def total_loss(losses: dict[str, Tensor], loop: LoopConfig) -> Tensor:
+    """The weighted sum of the losses: a lone head has weight 1, two share it, and a shortcut comes on top."""
+    alone = len(losses.keys() - {SHORTCUT}) == 1
+    both = 1.0 if alone else 1 - loop.ctc_weight
+    weights = {"ctc": 1.0 if alone else loop.ctc_weight, SHORTCUT: loop.shortcut_weight}
+    return torch.stack([weights.get(name, both) * loss for name, loss in losses.items()]).sum()

@@ -93,7 +93,7 @@ class RecogniserModule(lightning.LightningModule):
             DivergedError: If the loss is not a number; the batch is saved beside the checkpoints.
         """
         losses = head_losses(self.network, batch, self.config.loop, sampling_share(self.progress(), self.config.loop))
-        loss = total_loss(losses, self.config.loop.ctc_weight)
+        loss = total_loss(losses, self.config.loop)
         if not torch.isfinite(loss) and not self.free_rate:
             self._stop(batch, loss)
         own = torch.stack((torch.tensor(len(batch["widths"])), (batch["label_lengths"] + 1).sum().cpu()))

@@ -104,7 +104,7 @@ def overfit_one(config_path: Path, data_root: Path, steps: int = STEPS) -> Sanit
         if step >= HOPELESS and all(last[name] > 0.9 * first[name] for name in last):
             break
         optimiser.zero_grad()
-        total_loss(losses, config.loop.ctc_weight).backward()  # type: ignore[no-untyped-call]  # as torch has it
+        total_loss(losses, config.loop).backward()  # type: ignore[no-untyped-call]  # as torch has it
         torch.nn.utils.clip_grad_norm_(network.parameters(), config.loop.clip)
         optimiser.step()
         step += 1

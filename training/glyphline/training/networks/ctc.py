@@ -17,13 +17,15 @@ class CTCHead(nn.Module):
         features: Size of the encoder's features.
         symbols: Outputs, blank included.
         frames_per_step: Output frames for each encoder frame.
+        reach: Neighbouring frames on either side that a frame's scores are made from, too.
     """
 
-    def __init__(self, features: int, symbols: int, frames_per_step: int = 2) -> None:
+    def __init__(self, features: int, symbols: int, frames_per_step: int = 2, reach: int = 0) -> None:
         super().__init__()
         self.symbols = symbols
         self.frames_per_step = frames_per_step
-        self.project = nn.Linear(features, symbols * frames_per_step)
+        self.reach = reach
+        self.project = nn.Linear(features * (1 + 2 * reach), symbols * frames_per_step)
 
     def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Maps encoder frames to log-probabilities.
@@ -36,6 +38,9 @@ class CTCHead(nn.Module):
             Log-probabilities `(batch, steps * frames_per_step, symbols)` and valid frames `(batch,)`.
         """
         batch, steps, _ = features.shape
+        if self.reach:  # (batch, steps, features * neighbourhood): a convolution, written as one product
+            padded = functional.pad(features, (0, 0, self.reach, self.reach))
+            features = padded.unfold(1, 1 + 2 * self.reach, 1).flatten(2)
         scores = self.project(features).reshape(batch, steps * self.frames_per_step, self.symbols)
         return torch.log_softmax(scores.float(), dim=-1), lengths * self.frames_per_step
 

@@ -71,11 +71,13 @@ class StripEncoder(nn.Module, ABC):
     WIDTH_MULTIPLE = 4
     """Columns a frame."""
 
+    column_outputs: int
     dropout: nn.Dropout
     recurrent: RecurrentLayers
 
     def add_layers(self, columns: int, config: NetworkConfig) -> None:
         """Adds what stands on columns of size `columns`; subclasses call it last."""
+        self.column_outputs = columns
         self.dropout = nn.Dropout(config.dropout)
         self.recurrent = RecurrentLayers(
             config.encoder_cell,
@@ -109,6 +111,21 @@ class StripEncoder(nn.Module, ABC):
             Columns `(batch, features, frames)`, zero beyond the valid frames, and valid frames `(batch,)`.
         """
 
+    def convolve(self, images: Tensor, widths: Tensor) -> tuple[Tensor, Tensor]:
+        """Runs all that stands below the recurrent layers.
+
+        Args:
+            images: Normalised strips `(batch, 1, height, width)`, uint8 or float in [0, 255], width a multiple of four.
+            widths: Valid columns of each strip `(batch,)`.
+
+        Returns:
+            Features `(batch, frames, columns)`, zero beyond the valid frames, and valid frames `(batch,)`.
+        """
+        pixels = images.to(torch.float32) * (1 / 255)
+        pixels = pixels * valid_mask(widths, images.shape[3])[:, None, None, :]
+        columns, lengths = self.columns(pixels, widths)  # (batch, columns, frames)
+        return self.dropout(columns.transpose(1, 2)), lengths
+
     def forward(self, images: Tensor, widths: Tensor, cut: int = 0) -> tuple[Tensor, Tensor]:
         """Encodes a batch.
 
@@ -120,10 +137,8 @@ class StripEncoder(nn.Module, ABC):
         Returns:
             Features `(batch, frames, outputs)` and valid frames `(batch,)`; features beyond them are zero.
         """
-        pixels = images.to(torch.float32) * (1 / 255)
-        pixels = pixels * valid_mask(widths, images.shape[3])[:, None, None, :]
-        columns, lengths = self.columns(pixels, widths)  # (batch, features, frames)
-        return self.recurrent(self.dropout(columns.transpose(1, 2)), lengths, cut), lengths
+        features, lengths = self.convolve(images, widths)
+        return self.recurrent(features, lengths, cut), lengths
 
 
 class ConvolutionalEncoder(StripEncoder):

@@ -7,6 +7,8 @@ Recognition").
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -56,8 +58,27 @@ def make_decoder(config: NetworkConfig, encoder: StripEncoder, symbols: int) -> 
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class HeadOutputs:
+    """What the heads give for a batch; None for one that the network lacks or that was not run.
+
+    Attributes:
+        ctc: CTC log-probabilities `(batch, frames, symbols)` with valid frames `(batch,)`.
+        shortcut: The same of the shortcut, which is only run while training.
+        scores: The step-wise head's scores before softmax `(batch, steps, symbols)`.
+    """
+
+    ctc: tuple[Tensor, Tensor] | None
+    shortcut: tuple[Tensor, Tensor] | None
+    scores: Tensor | None
+
+
 class RecogniserNetwork(nn.Module):
     """Encoder and heads. Each step-wise head is registered under its own name.
+
+    The shortcut is a CTC head on the convolutions' features, beside the recurrent layers: it teaches the convolutions
+    to tell symbols apart by themselves, and is left behind when training ends (Retsinas et al. 2022, "Best Practices
+    for a Handwritten Text Recognition System").
 
     Args:
         config: Sizes and kinds.
@@ -71,6 +92,8 @@ class RecogniserNetwork(nn.Module):
         self.symbols = symbols
         self.encoder = make_encoder(config, height)
         self.ctc = CTCHead(self.encoder.outputs, symbols, config.frames_per_step) if "ctc" in config.heads else None
+        columns, frames_per_step = self.encoder.column_outputs, config.frames_per_step
+        self.shortcut = CTCHead(columns, symbols, frames_per_step, reach=1) if config.ctc_shortcut else None
         decoder = make_decoder(config, self.encoder, symbols)
         if decoder is not None and config.decoder_head is not None:
             self.add_module(config.decoder_head, decoder)
@@ -93,8 +116,8 @@ class RecogniserNetwork(nn.Module):
         sampling: float = 0.0,
         cut: int = 0,
         encoder_cut: int = 0,
-    ) -> tuple[tuple[Tensor, Tensor] | None, Tensor | None]:
-        """Runs the encoder and both heads.
+    ) -> HeadOutputs:
+        """Runs the encoder and its heads.
 
         Args:
             images: `(batch, 1, height, width)` in [0, 255].
@@ -103,15 +126,14 @@ class RecogniserNetwork(nn.Module):
             sampling: Share of the label's symbols replaced by the head's own; see `StepDecoder.forward`.
             cut: Steps after which the step-wise head's gradient is cut; 0 never cuts it.
             encoder_cut: Frames after which the gradient of the encoder's recurrent layers is cut; 0 never cuts it.
-
-        Returns:
-            CTC log-probabilities with frame counts (or None), and the step-wise head's scores (or None).
         """
-        memory, lengths = self.encoder(images, widths, encoder_cut)
+        columns, lengths = self.encoder.convolve(images, widths)
+        memory = self.encoder.recurrent(columns, lengths, encoder_cut)
         ctc = self.ctc(memory, lengths) if self.ctc is not None else None
         decoder = self.decoder if inputs is not None else None
         scores = decoder(memory, lengths, inputs, sampling=sampling, cut=cut) if decoder is not None else None
-        return ctc, scores
+        shortcut = self.shortcut(columns, lengths) if self.shortcut is not None and self.training else None
+        return HeadOutputs(ctc, shortcut, scores)
 
     @torch.no_grad()
     def read(self, images: Tensor, widths: Tensor, longest: int) -> dict[str, list[list[int]]]:
