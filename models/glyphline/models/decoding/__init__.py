@@ -11,6 +11,9 @@ from glyphline.models.decoding.confidence import (
     line_confidence,
 )
 from glyphline.models.decoding.ctc import Pruning, decode_ctc
+from glyphline.models.decoding.guide import Guide
+from glyphline.models.decoding.language_model import CharacterModel
+from glyphline.models.decoding.lexicon import Lexicon
 from glyphline.models.decoding.options import MAX_BEAM_WIDTH, DecodingOptions, ResolvedOptions
 from glyphline.models.decoding.readings import Alternative, Hypothesis, Reading, Token
 
@@ -18,10 +21,13 @@ __all__ = [
     "MAX_BEAM_WIDTH",
     "Aggregate",
     "Alternative",
+    "CharacterModel",
     "Coverage",
     "DecoderStep",
     "DecodingOptions",
+    "Guide",
     "Hypothesis",
+    "Lexicon",
     "Pruning",
     "Reading",
     "ResolvedOptions",

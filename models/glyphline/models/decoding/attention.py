@@ -85,7 +85,7 @@ def decode_attention(
     """
     if not len(lengths):
         return []
-    if options.beam_width == 1:
+    if options.beam_width == 1 and options.guide is None:
         return _greedy(decoder, lengths, start, options, temperature)
     return _BeamSearch(decoder, lengths, start, options, temperature).run()
 
@@ -93,10 +93,11 @@ def decode_attention(
 class _History:
     """What every step gave, so that probabilities and places are worked out only for what is returned."""
 
-    def __init__(self, lengths: NDArray[np.int64], penalty: float, temperature: float) -> None:
+    def __init__(self, lengths: NDArray[np.int64], penalty: float, temperature: float, *, guided: bool = False) -> None:
         self._lengths = lengths
         self._penalty = penalty
         self._temperature = temperature
+        self._guided = guided
         self._log_probabilities: list[FloatArray] = []
         self._attention: list[FloatArray] = []
 
@@ -113,14 +114,17 @@ class _History:
             image: Which it reads.
             symbols: What it says.
             rows: The row that wrote each symbol, step by step, and then the end; without that last it is truncated.
-            total: Its log-probability.
+            total: Its log-probability, under a guide with what the guide adds.
         """
         ended = len(rows) > len(symbols)
         chances: list[float] = []
+        log_probability = total
         if rows:
             outputs = np.array([step[row] for step, row in zip(self._log_probabilities, rows, strict=False)])
             written = np.array([*symbols, END] if ended else symbols)
             chances = calibrated_at(outputs, written, self._temperature).tolist()
+            if self._guided:
+                log_probability = float(outputs[np.arange(len(written)), written].sum())
         spans = None
         if self._attention:
             length, looks = int(self._lengths[image]), zip(self._attention, rows, symbols, strict=False)
@@ -128,7 +132,7 @@ class _History:
         return Hypothesis(
             symbols=tuple(symbols),
             score=total / len(rows) ** self._penalty,
-            log_probability=total,
+            log_probability=log_probability,
             symbol_log_probabilities=tuple(chances[: len(symbols)]),
             closing_log_probability=chances[-1] if ended else None,
             spans=spans,
@@ -189,7 +193,7 @@ class _Finished:
     Attributes:
         score: Normalised by length.
         age: Falls with every hypothesis found.
-        total: Log-probability.
+        total: Log-probability, with what a guide adds.
         position: Number of symbols.
         slot: Place in the beam of its last symbol.
         row: The row that wrote its end, None if it was truncated.
@@ -227,7 +231,8 @@ class _BeamSearch:
         count = len(lengths)
         self._decoder = decoder
         self._options = options
-        self._history = _History(lengths, options.length_penalty, temperature)
+        self._guide = options.guide
+        self._history = _History(lengths, options.length_penalty, temperature, guided=self._guide is not None)
         self._layers: list[_Layer] = []
         self._finished: list[list[_Finished]] = [[] for _ in range(count)]  # heaps, the worst on top
         self._best = np.full(count, -np.inf)  # score of the best finished hypothesis
@@ -238,6 +243,7 @@ class _BeamSearch:
         self._totals: FloatArray = np.zeros((count, 1))  # (images, slots), -inf where a slot is empty
         self._greedy = np.zeros(count, dtype=np.int64)  # (images), slot of the greedy path, -1 once it has ended
         self._states = decoder.start()  # each (images × slots, ...)
+        self._places = [[0 if self._guide is None else self._guide.start]] * count  # the guide's states [image][slot]
 
     def run(self) -> list[list[Hypothesis]]:
         """Searches, and returns the best hypotheses of each image."""
@@ -248,10 +254,11 @@ class _BeamSearch:
             log_probabilities = restrict(output.log_probabilities.astype(np.float64), self._options.allowed)
             self._history.add(log_probabilities, output.attention)
             log_probabilities = log_probabilities.reshape(images, slots, -1)
+            guided = self._steer(log_probabilities, position)
             if position == longest:
-                self._close(log_probabilities, position)
+                self._close(guided, position)
                 break
-            totals = self._totals[:, :, None] + log_probabilities
+            totals = self._totals[:, :, None] + guided
             self._collect(totals[:, :, END], position)
             self._advance(totals, log_probabilities, output.states)
             self._retire(position + 1)
@@ -261,6 +268,18 @@ class _BeamSearch:
             [self._trace(image, item) for item in sorted(found, reverse=True)]
             for image, found in enumerate(self._finished)
         ]
+
+    def _steer(self, log_probabilities: FloatArray, position: int) -> FloatArray:
+        """Adds what the guide gives to log-probabilities (images, slots, symbols)."""
+        guide = self._guide
+        if guide is None:
+            return log_probabilities
+        guided: FloatArray = log_probabilities + np.array([[guide.row(each) for each in row] for row in self._places])
+        if position == 0 and guide.closed:
+            # A lexicon does not forbid the empty text to an image that has no writing.
+            blank = log_probabilities[:, 0].argmax(axis=1) == END
+            guided[blank, 0, END] = log_probabilities[blank, 0, END] + guide.empty
+        return guided
 
     def _keep(self, place: tuple[int, int], position: int, total: float, *, ended: bool) -> None:
         """Puts a finished hypothesis among the best of its image; `place` is its image among the searched, and slot."""
@@ -291,9 +310,17 @@ class _BeamSearch:
             self._keep((index, slot), position, float(totals[index, slot]), ended=True)
 
     def _close(self, log_probabilities: FloatArray, position: int) -> None:
-        """Takes every hypothesis of the maximum length; (images, slots, symbols)."""
+        """Takes every hypothesis of the maximum length; (images, slots, symbols).
+
+        Of a lexicon's words none is cut if there are whole ones.
+        """
         ends = log_probabilities.argmax(axis=2) == END
+        if self._guide is not None and self._guide.closed:
+            ends = np.isfinite(log_probabilities[:, :, END])
         totals = self._totals + np.where(ends, log_probabilities[:, :, END], 0.0)
+        if self._guide is not None and self._guide.closed:
+            whole = (ends & np.isfinite(totals)).any(axis=1) | np.isfinite(self._best[self._images])
+            totals[whole[:, None] & ~ends] = -np.inf
         for index, slot in zip(*(axis.tolist() for axis in np.isfinite(totals).nonzero()), strict=True):
             self._keep((index, slot), position, float(totals[index, slot]), ended=bool(ends[index, slot]))
 
@@ -305,7 +332,7 @@ class _BeamSearch:
         index = np.arange(images)[:, None]
         chosen = np.argpartition(continued, -width, axis=1)[:, -width:]  # (images, width)
         chosen = chosen[index, np.argsort(-continued[index, chosen], axis=1, kind="stable")]
-        self._follow_greedy(chosen, log_probabilities)
+        self._follow_greedy(chosen, log_probabilities, np.isfinite(continued))
 
         parents, symbols = chosen // (size - 1), chosen % (size - 1) + 1
         rows = index * slots + parents
@@ -313,21 +340,41 @@ class _BeamSearch:
         layer[:, self._images] = symbols, parents, rows
         self._layers.append(_Layer(*layer))
         self._symbols, self._totals = symbols, continued[index, chosen]
+        if self._guide is not None:
+            self._places = self._follow(parents, symbols)
         # The recurrent state goes with the hypothesis: each slot takes over that of its parent.
         origin = rows.ravel()
         self._states = [state[origin] for state in states]
 
-    def _follow_greedy(self, chosen: NDArray[np.int64], log_probabilities: FloatArray) -> None:
+    def _follow(self, parents: NDArray[np.int64], symbols: NDArray[np.int64]) -> list[list[int]]:
+        """Returns the guide's state of each slot after its new symbol; of an empty slot any; both (images, slots)."""
+        guide = self._guide
+        assert guide is not None
+        return [
+            [
+                guide.follow(places[parent], symbol) if possible else guide.start
+                for parent, symbol, possible in zip(*row, strict=True)
+            ]
+            for places, *row in zip(
+                self._places, parents.tolist(), symbols.tolist(), np.isfinite(self._totals).tolist(), strict=True
+            )
+        ]
+
+    def _follow_greedy(
+        self, chosen: NDArray[np.int64], log_probabilities: FloatArray, possible: NDArray[np.bool_]
+    ) -> None:
         """Makes sure that the greedy path is among the chosen continuations, in the place of the worst if need be.
 
         Args:
             chosen: Continuations, best first (images, width); changed in place.
-            log_probabilities: (images, slots, symbols).
+            log_probabilities: The network's (images, slots, symbols).
+            possible: Which continuations a guide leaves (images, slots × symbols but the end).
         """
         images, _, size = log_probabilities.shape
         symbols = log_probabilities[np.arange(images), self._greedy].argmax(axis=1)
         going = (self._greedy >= 0) & (symbols != END)
         wanted = self._greedy * (size - 1) + symbols - 1
+        going[going] = possible[going, wanted[going]]
         present = chosen == wanted[:, None]
         lost = going & ~present.any(axis=1)
         chosen[lost, -1] = wanted[lost]
@@ -342,7 +389,7 @@ class _BeamSearch:
         maximum length for every image; they are settled once no hypothesis would get among them by ending now.
         """
         totals, penalty = self._totals.max(axis=1), self._options.length_penalty
-        going = totals / (self._options.max_output_length + 1) ** penalty > self._best[self._images]
+        going = self._bound(totals, written) > self._best[self._images]
         if self._options.max_alternatives > 1:
             going |= totals / (written + 1) ** penalty > self._bars()
         if going.all():
@@ -351,6 +398,23 @@ class _BeamSearch:
         self._images, self._symbols = self._images[going], self._symbols[going]
         self._totals, self._greedy = self._totals[going], self._greedy[going]
         self._states = [state[rows] for state in self._states]
+        self._places = [places for places, kept in zip(self._places, going.tolist(), strict=True) if kept]
+
+    def _bound(self, totals: FloatArray, written: int) -> FloatArray:
+        """Returns the best score that unfinished hypotheses may come to (images), which a bonus may raise above now's.
+
+        Args:
+            totals: Of the best unfinished hypothesis of each image (images).
+            written: Symbols they have.
+        """
+        longest, penalty = self._options.max_output_length, self._options.length_penalty
+        bonus = 0.0 if self._guide is None else max(self._guide.bonus, 0.0)
+        further = np.arange(longest - written + 1)
+        if not bonus:
+            further = further[-1:]
+        scores: FloatArray = (totals[:, None] + bonus * further) / (written + further + 1) ** penalty
+        best: FloatArray = scores.max(axis=1)
+        return best
 
     def _trace(self, image: int, item: _Finished) -> Hypothesis:
         """Follows a hypothesis back to its first symbol."""

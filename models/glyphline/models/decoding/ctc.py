@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from glyphline.models.decoding.ctc_alignment import Text, align, score_texts
 from glyphline.models.decoding.ctc_beam import Pruning, prefix_beam_search
+from glyphline.models.decoding.ctc_guided import GUIDED_PRUNING, guided_beam_search
 from glyphline.models.decoding.distributions import FloatArray, calibrated_at, restrict
 from glyphline.models.decoding.options import ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
@@ -29,7 +30,7 @@ def decode_ctc(
     options: ResolvedOptions,
     *,
     temperature: float = 1.0,
-    pruning: Pruning = Pruning(),  # noqa: B008  (frozen)
+    pruning: Pruning | None = None,
 ) -> list[list[Hypothesis]]:
     """Turns the outputs of a CTC network into texts.
 
@@ -38,14 +39,16 @@ def decode_ctc(
         lengths: Valid frames of each image (images); what lies beyond is never looked at.
         options: Search, restrictions and limits.
         temperature: Calibrates confidences. It has no part in the search.
-        pruning: What the beam search may leave out.
+        pruning: What the beam search may leave out; None is what has proved to lose nothing.
 
     Returns:
         For each image its hypotheses, best first: at least one, at most `options.max_alternatives`, all different.
+        Where a lexicon holds no word that has room in the frames, the one hypothesis is the empty text, of which the
+        network is made out to be not sure at all.
     """
     log_probabilities = restrict(log_probabilities, options.allowed)
     paths = _best_paths(log_probabilities, lengths, temperature)
-    if options.beam_width == 1:
+    if options.beam_width == 1 and options.guide is None:
         return _greedy(log_probabilities, lengths, paths, options.max_output_length)
     return _beam(log_probabilities, lengths, paths, options, temperature=temperature, pruning=pruning)
 
@@ -66,12 +69,12 @@ class _Path:
     spans: tuple[tuple[float, float], ...]
     closing_log_probability: float | None
 
-    def hypothesis(self, score: float, longest: int) -> Hypothesis:
-        """Completes the path by its score, and cuts it after `longest` symbols."""
+    def hypothesis(self, score: float, log_probability: float, longest: int) -> Hypothesis:
+        """Completes the path by its score and log-probability, and cuts it after `longest` symbols."""
         return Hypothesis(
             symbols=self.text[:longest],
             score=score,
-            log_probability=score,
+            log_probability=log_probability,
             symbol_log_probabilities=self.symbol_log_probabilities[:longest],
             closing_log_probability=self.closing_log_probability,
             spans=self.spans[:longest],
@@ -84,7 +87,7 @@ def _greedy(
 ) -> list[list[Hypothesis]]:
     texts = [path.text for path in paths]
     scores = score_texts(log_probabilities, lengths, range(len(texts)), texts).tolist()
-    return [[path.hypothesis(score, longest)] for path, score in zip(paths, scores, strict=True)]
+    return [[path.hypothesis(score, score, longest)] for path, score in zip(paths, scores, strict=True)]
 
 
 def _beam(
@@ -94,37 +97,64 @@ def _beam(
     options: ResolvedOptions,
     *,
     temperature: float,
-    pruning: Pruning,
+    pruning: Pruning | None,
 ) -> list[list[Hypothesis]]:
     """Searches each image, then scores what was found exactly: the search itself sums over unpruned paths only."""
     limits = options.max_alternatives, options.max_output_length
     rows: list[int] = []
     texts: list[Text] = []
+    added: list[float] = []  # by the guide
     for row, (path, length) in enumerate(zip(paths, lengths.tolist(), strict=True)):
-        found = prefix_beam_search(log_probabilities[row, :length], options.beam_width, pruning)
-        candidates = _distinct(found, *limits)
-        if path.text not in candidates:
-            candidates.append(path.text)
+        candidates = _candidates(log_probabilities[row, :length], path.text, options, pruning)
         rows += [row] * len(candidates)
         texts += candidates
-    scores = score_texts(log_probabilities, lengths, rows, texts).tolist()
-    scored: list[dict[Text, float]] = [{} for _ in paths]
-    for row, text, score in zip(rows, texts, scores, strict=True):
-        scored[row][text] = score
+        added += candidates.values()
+    chances = score_texts(log_probabilities, lengths, rows, texts).tolist()
+    scored: list[dict[Text, tuple[float, float]]] = [{} for _ in paths]  # score, log-probability
+    for row, text, chance, extra in zip(rows, texts, chances, added, strict=True):
+        if options.guide is None or chance + extra > -np.inf:
+            scored[row][text] = chance + extra, chance
 
     kept = [_distinct(sorted(known, key=known.__getitem__, reverse=True), *limits) for known in scored]
     others = [(row, text) for row, chosen in enumerate(kept) for text in chosen if text != paths[row].text]
     aligned = dict(zip(others, _align(log_probabilities, lengths, others, temperature), strict=True))
-    return [
-        [aligned.get((row, text), path).hypothesis(scored[row][text], options.max_output_length) for text in chosen]
+    found = [
+        [aligned.get((row, text), path).hypothesis(*scored[row][text], options.max_output_length) for text in chosen]
         for row, (path, chosen) in enumerate(zip(paths, kept, strict=True))
     ]
+    for row, hypotheses in enumerate(found):
+        if not hypotheses:
+            (chance,) = score_texts(log_probabilities, lengths, [row], [()]).tolist()
+            hypotheses.append(_Path((), (), (), -np.inf).hypothesis(chance, chance, options.max_output_length))
+    return found
+
+
+def _candidates(
+    log_probabilities: FloatArray, greedy: Text, options: ResolvedOptions, pruning: Pruning | None
+) -> dict[Text, float]:
+    """Finds the texts of an image that may be its best, each with what the guide adds to its score.
+
+    Args:
+        log_probabilities: (frames, symbols).
+        greedy: What the best path says; it is among them unless a lexicon lacks it.
+        options: Search and guide.
+        pruning: What the search may leave out.
+    """
+    limits, guide = (options.max_alternatives, options.max_output_length), options.guide
+    if guide is None:
+        found = prefix_beam_search(log_probabilities, options.beam_width, pruning or Pruning())
+        return dict.fromkeys([*_distinct(found, *limits), greedy], 0.0)
+    found = guided_beam_search(log_probabilities, options.beam_width, pruning or GUIDED_PRUNING, guide)
+    candidates = {text: guide.score(text) for text in (*found, greedy)}
+    if not greedy:
+        candidates[greedy] = guide.empty
+    return {text: score for text, score in candidates.items() if score > -np.inf}
 
 
 def _distinct(texts: Sequence[Text], most: int, longest: int) -> list[Text]:
     """Keeps the first texts that still differ once cut after `longest` symbols."""
     if most == 1:
-        return [texts[0]]
+        return list(texts[:1])
     kept: dict[Text, Text] = {}
     for text in texts:
         kept.setdefault(text[:longest], text)

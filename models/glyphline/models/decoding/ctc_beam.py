@@ -15,7 +15,7 @@ import numpy as np
 
 from glyphline.models.decoding.distributions import FloatArray
 
-__all__ = ["Pruning", "prefix_beam_search"]
+__all__ = ["Pruning", "frame_candidates", "prefix_beam_search"]
 
 _RESCALE_BELOW = 1e-100
 _total = itemgetter(0)
@@ -86,7 +86,7 @@ def prefix_beam_search(log_probabilities: FloatArray, width: int, pruning: Pruni
         return [()]
     probabilities = np.exp(log_probabilities, dtype=np.float64)
     blanks = probabilities[:, 0].tolist()
-    for blank, likely in zip(blanks, _candidates(probabilities, pruning), strict=True):
+    for blank, likely in zip(blanks, frame_candidates(probabilities, pruning), strict=True):
         if likely:
             beam = _advance(beam, blank, likely, prefixes, (width, pruning.margin))
         elif len(beam) > 1 or beam[0][3]:
@@ -95,7 +95,7 @@ def prefix_beam_search(log_probabilities: FloatArray, width: int, pruning: Pruni
     return [prefixes.spell(prefix) for _, prefix, _, _ in beam]
 
 
-def _candidates(probabilities: FloatArray, pruning: Pruning) -> list[list[tuple[int, float]]]:
+def frame_candidates(probabilities: FloatArray, pruning: Pruning) -> list[list[tuple[int, float]]]:
     """Lists for every frame the likely symbols other than the blank, likeliest first, as (symbol, probability)."""
     size = probabilities.shape[1]
     threshold = min(pruning.threshold, 0.5 / size)  # the likeliest symbol of a frame always passes

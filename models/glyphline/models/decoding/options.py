@@ -9,12 +9,27 @@ from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.bundle import DecoderDefaults
+from glyphline.models.decoding.guide import Guide, make_guide
+from glyphline.models.decoding.language_model import CharacterModel
+from glyphline.models.decoding.lexicon import Lexicon
 from glyphline.models.errors import OptionsError
 
-__all__ = ["MAX_BEAM_WIDTH", "MAX_LENGTH_PENALTY", "DecodingOptions", "ResolvedOptions", "allowed_symbols"]
+__all__ = [
+    "DEFAULT_LANGUAGE_MODEL_WEIGHT",
+    "MAX_BEAM_WIDTH",
+    "MAX_LANGUAGE_MODEL_WEIGHT",
+    "MAX_LENGTH_BONUS",
+    "MAX_LENGTH_PENALTY",
+    "DecodingOptions",
+    "ResolvedOptions",
+    "allowed_symbols",
+]
 
 MAX_BEAM_WIDTH = 256  # bounds what one request can cost
 MAX_LENGTH_PENALTY = 10.0
+MAX_LANGUAGE_MODEL_WEIGHT = 10.0
+MAX_LENGTH_BONUS = 10.0
+DEFAULT_LANGUAGE_MODEL_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +46,17 @@ class DecodingOptions:
         allowed_characters: Only symbols made of these characters are read; None allows the whole alphabet. Characters
             that the alphabet lacks are ignored, as long as one remains that it has.
         token_details: Whether alternatives list their symbols with confidence and place.
+        lexicon: Only its words are read; None allows any text. A name stands for a lexicon that a server holds. It
+            takes the place of `allowed_characters`.
+        several_words: With a lexicon: whether a text may be several of its words, with single spaces between. Entries
+            of the lexicon are then split at their spaces. Otherwise the whole text is one entry.
+        language_model: How likely texts are in themselves; None leaves that to the network. A name stands for a model
+            that a server holds.
+        language_model_weight: What the language model counts for, beside the network's 1.
+        length_bonus: What every symbol adds to the score of a text, if there is a lexicon or a language model. A
+            language model prefers short texts; a bonus makes up for that.
+
+    A lexicon and a language model need the beam search: with either, `decoder=None` means it, and `greedy` is refused.
     """
 
     decoder: Literal["greedy", "beam"] | None = None
@@ -40,6 +66,16 @@ class DecodingOptions:
     max_output_length: int | None = None
     allowed_characters: str | None = None
     token_details: bool = False
+    lexicon: Lexicon | str | None = None
+    several_words: bool = False
+    language_model: CharacterModel | str | None = None
+    language_model_weight: float = DEFAULT_LANGUAGE_MODEL_WEIGHT
+    length_bonus: float = 0.0
+
+    @property
+    def guided(self) -> bool:
+        """Whether there is a lexicon or a language model."""
+        return self.lexicon is not None or self.language_model is not None
 
     def validate(self, alphabet: Alphabet | None = None) -> None:
         """Checks what can be checked without a bundle, and the allowed characters against an alphabet if it is given.
@@ -65,6 +101,9 @@ class DecodingOptions:
             raise OptionsError("allowed_characters", "must hold at least one character")
         if self.allowed_characters is not None and alphabet is not None:
             allowed_symbols(self.allowed_characters, alphabet)
+        self._check_guide()
+        if alphabet is not None:
+            self._check_fit(alphabet)
 
     def resolve(self, alphabet: Alphabet, defaults: DecoderDefaults, max_output_length: int) -> "ResolvedOptions":
         """Completes the options by what the bundle says.
@@ -81,11 +120,8 @@ class DecodingOptions:
             OptionsError: If a value cannot be honoured; its `field` names the option.
         """
         self.validate()
-        decoder = self.decoder or defaults.name
-        width = self.beam_width if self.decoder == "beam" else defaults.beam_width
-        if decoder == "greedy":
-            width = 1
-        else:
+        width = self.width(defaults)
+        if width > 1:
             _check_alternatives(self.max_alternatives, width)
         return ResolvedOptions(
             beam_width=width,
@@ -94,6 +130,68 @@ class DecodingOptions:
             max_output_length=min(self.max_output_length or max_output_length, max_output_length),
             allowed=None if self.allowed_characters is None else allowed_symbols(self.allowed_characters, alphabet),
             token_details=self.token_details,
+            guide=self._guide(alphabet),
+        )
+
+    def width(self, defaults: DecoderDefaults) -> int:
+        """Returns the beam width that the options come to, 1 for greedy search.
+
+        Args:
+            defaults: The bundle's decoder.
+        """
+        if self.decoder == "beam" or (self.guided and defaults.name == "greedy"):
+            return self.beam_width
+        return 1 if (self.decoder or defaults.name) == "greedy" else defaults.beam_width
+
+    def _check_guide(self) -> None:
+        """Checks what concerns lexicon and language model."""
+        for field, value in (("lexicon", self.lexicon), ("language_model", self.language_model)):
+            if value == "":
+                raise OptionsError(field, "must not be an empty name")
+        if self.guided and self.decoder == "greedy":
+            field = "lexicon" if self.lexicon is not None else "language_model"
+            raise OptionsError(field, "needs the beam search: the greedy decoder follows one text only")
+        if self.lexicon is not None and self.allowed_characters is not None:
+            raise OptionsError("lexicon", "says already what may be read: leave out the allowed characters")
+        if self.several_words and self.lexicon is None:
+            raise OptionsError("several_words", "needs a lexicon")
+        # Written so that NaN fails.
+        if not 0.0 <= self.language_model_weight <= MAX_LANGUAGE_MODEL_WEIGHT:
+            raise OptionsError(
+                "language_model_weight",
+                f"must be from 0 to {MAX_LANGUAGE_MODEL_WEIGHT:g}, not {self.language_model_weight}",
+            )
+        if not -MAX_LENGTH_BONUS <= self.length_bonus <= MAX_LENGTH_BONUS:
+            raise OptionsError(
+                "length_bonus", f"must be from {-MAX_LENGTH_BONUS:g} to {MAX_LENGTH_BONUS:g}, not {self.length_bonus}"
+            )
+        if self.length_bonus and not self.guided:
+            raise OptionsError("length_bonus", "needs a lexicon or a language model")
+
+    def _check_fit(self, alphabet: Alphabet) -> None:
+        """Checks that lexicon and language model have something to do with an alphabet, without binding them."""
+        if isinstance(self.lexicon, Lexicon) and not self.lexicon.fits(alphabet):
+            self.lexicon.bind(alphabet)  # which knows what to say
+        if self.several_words and " " not in alphabet.symbols:
+            raise OptionsError("several_words", "the model's alphabet has no space to put between words")
+        if isinstance(self.language_model, CharacterModel) and not self.language_model.fits(alphabet):
+            self.language_model.bind(alphabet)
+
+    def _guide(self, alphabet: Alphabet) -> Guide | None:
+        if not self.guided:
+            return None
+        for field, value in (("lexicon", self.lexicon), ("language_model", self.language_model)):
+            if isinstance(value, str):
+                raise OptionsError(field, f"{value!r} is a name, which only a server can know")
+        assert not isinstance(self.lexicon, str)
+        assert not isinstance(self.language_model, str)
+        return make_guide(
+            alphabet,
+            self.lexicon,
+            self.language_model,
+            self.several_words,
+            self.language_model_weight,
+            self.length_bonus,
         )
 
 
@@ -108,6 +206,7 @@ class ResolvedOptions:
         max_output_length: Longest text, in symbols.
         allowed: bool (symbols), class 0 (blank or end) always True; None allows all.
         token_details: Whether alternatives list their symbols.
+        guide: What steers the beam search beside the network; None for nothing.
     """
 
     beam_width: int = 1
@@ -116,6 +215,7 @@ class ResolvedOptions:
     max_output_length: int = 1_000_000
     allowed: NDArray[np.bool_] | None = None
     token_details: bool = False
+    guide: Guide | None = None
 
 
 def allowed_symbols(characters: str, alphabet: Alphabet) -> NDArray[np.bool_]:
