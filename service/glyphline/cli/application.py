@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from glyphline.cli import data, evaluate, export, models, recognize, serve, study, train, transcribe
+from glyphline.cli import data, evaluate, export, language_model, models, recognize, serve, study, train, transcribe
 from glyphline.cli.exit_codes import table
 from glyphline.cli.group import CommandGroup
 
@@ -43,11 +43,12 @@ _SHORT_HELP = {
     evaluate: "Measure a model on labelled data.",
     train: "Train a model.",
     export: "Make a bundle of a trained model.",
+    language_model: "Make a language model of texts, to read with.",
     study: "Measure why the defaults are what they are.",
 }
 for _module, _short_help in _SHORT_HELP.items():
     _name = _module.__name__.rpartition(".")[2]  # glyphline.cli.serve holds the function serve
-    app.command(_name, short_help=_short_help, epilog=_module.EXAMPLES)(getattr(_module, _name))
+    app.command(_name.replace("_", "-"), short_help=_short_help, epilog=_module.EXAMPLES)(getattr(_module, _name))
 app.add_typer(data.app, short_help="Check, show, render and convert labelled strips.")
 
 

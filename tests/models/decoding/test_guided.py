@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -218,10 +219,10 @@ class RandomDecoder:
         self._outputs = random.normal(0.0, 2.0, (5, LETTERS.size))
         self.initial = random.normal(0.0, 1.0, (images, 5))
 
-    def start(self) -> list[FloatArray]:
+    def start(self) -> Sequence[FloatArray]:
         return [self.initial]
 
-    def step(self, symbols: NDArray[np.int64], states: list[FloatArray], images: NDArray[np.int64]) -> StepOutput:
+    def step(self, symbols: NDArray[np.int64], states: Sequence[FloatArray], images: NDArray[np.int64]) -> StepOutput:
         inputs = self._inputs[np.where(symbols == START, LETTERS.size, symbols)]
         hidden = np.tanh((states[0][:, :, None] * self._recurrence).sum(axis=1) + inputs)
         logits = (hidden[:, :, None] * self._outputs).sum(axis=1)
@@ -230,11 +231,12 @@ class RandomDecoder:
 
     def following(self, text: Text) -> tuple[float, FloatArray]:
         """Log-probability of a text's symbols, and the log-probabilities of what follows."""
-        states, total = [self.initial[:1]], 0.0
+        states: Sequence[FloatArray] = [self.initial[:1]]
+        total = 0.0
         for symbol, then in zip((START, *text), (*text, None), strict=True):
             output = self.step(np.array([symbol]), states, np.array([0]))
             total += 0.0 if then is None else float(output.log_probabilities[0, then])
-            states = list(output.states)
+            states = output.states
         return total, output.log_probabilities[0]
 
 
