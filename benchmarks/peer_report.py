@@ -12,6 +12,8 @@ from rich.table import Table
 
 HEADINGS = ("reader", "version", "model", "exact (95 %)", "CER (95 %)", "CPU ms / image", "cost", "refused")
 LEFT = 2
+MAX_COLUMNS = 3
+MARKERS = "osD^vPX*"
 
 
 def cells(figures: PeerFigures) -> tuple[str, ...]:
@@ -53,31 +55,54 @@ def plot(path: Path, sets: Mapping[str, Sequence[PeerFigures]]) -> None:
     """Draws, for each data set, the share of images read exactly against CPU time an image, and writes it as PNG."""
     # Only who wants a plot needs it.
     from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415
 
-    figure = Figure(figsize=(6.4 * len(sets), 4.8), layout="constrained")
-    names = dict.fromkeys(row.reader for rows in sets.values() for row in rows)
-    colours = {name: f"C{number % 10}" for number, name in enumerate(names)}
-    for number, (title, rows) in enumerate(sets.items(), 1):
-        axes = figure.add_subplot(1, len(sets), number)
-        for row in rows:
+    columns = min(len(sets), MAX_COLUMNS)
+    rows = -(-len(sets) // columns)
+    figure = Figure(figsize=(5.2 * columns, 4.2 * rows + 0.6), layout="constrained")
+    # One scale for all, so that panels can be compared.
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    names = dict.fromkeys(row.reader for figures in sets.values() for row in figures)
+    marks = {}
+    for axes, (title, figures) in zip(grid.flat, sets.items(), strict=False):
+        for row in figures:
+            place = list(names).index(row.reader)
             low, high = row.exact_interval
-            axes.errorbar(
+            marks[row.reader] = axes.errorbar(
                 row.cpu_milliseconds,
                 100 * row.exact,
                 yerr=[[100 * (row.exact - low)], [100 * (high - row.exact)]],
-                fmt="o",
+                fmt=MARKERS[place % len(MARKERS)],
                 capsize=3,
-                color=colours[row.reader],
-                label=row.reader,
+                color=f"C{place % 10}",
             )
-        axes.set_xscale("log")
-        axes.set_ylim(-2, 102)
+        axes.set_title(f"{_short(title)}, {figures[0].images:,} images", fontsize=10)
         axes.grid(visible=True, which="both", alpha=0.25)
-        axes.set_title(f"{title}, {rows[0].images:,} images", fontsize=10)
-        axes.set_xlabel("CPU time an image, ms, one thread")
-        axes.set_ylabel("read exactly, %, with 95 % interval")
-        axes.legend(fontsize=8)
+        axes.xaxis.set_tick_params(labelbottom=True)
+    for axes in list(grid.flat)[len(sets) :]:
+        axes.set_visible(False)
+    axes = grid[0, 0]
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylim(-2, 102)
+    low, high = _bounds([row.cpu_milliseconds for figures in sets.values() for row in figures])
+    axes.set_xlim(low, high)
+    figure.supxlabel("CPU time an image, ms, one thread", fontsize=10)
+    figure.supylabel("read exactly, %, with 95 % interval", fontsize=10)
+    figure.legend(marks.values(), marks.keys(), loc="outside upper center", ncols=min(len(marks), 5), fontsize=9)
     figure.savefig(path, format="png", dpi=150)
+
+
+def _bounds(costs: Sequence[float]) -> tuple[float, float]:
+    """Returns limits of the axis that leave some room at both sides."""
+    return min(costs) / 1.5, max(costs) * 1.5
+
+
+def _short(name: str) -> str:
+    """Returns the last part of a data set's path."""
+    return Path(name).name or name
 
 
 def _percent(share: float) -> str:
