@@ -55,24 +55,20 @@ def import_peer(module: str, install: str) -> Any:  # noqa: ANN401  (peers have 
 
 
 class GlyphlineReader:
-    """Glyphline's own recogniser, of one model, decoder and provider."""
+    """Glyphline's own recogniser, of one model and decoder."""
 
-    def __init__(
-        self, model: str, decoder: str | None = None, beam_width: int = 10, provider: str | None = None
-    ) -> None:
+    def __init__(self, model: str, decoder: str | None = None, beam_width: int = 10) -> None:
         """Loads a model by name or from its folder.
 
         Args:
             model: Name of a shipped model, or the folder of a bundle.
             decoder: `greedy` or `beam`; None takes the bundle's own.
             beam_width: Width of the beam.
-            provider: What runs the network, where it is not the usual one.
         """
         recognizers = import_peer("glyphline.models.recognizer", "pip install 'glyphline[cpu]'")
         import_peer("onnxruntime", "pip install 'glyphline[cpu]'")
         decoding = importlib.import_module("glyphline.models.decoding")
-        choice: dict[str, Any] = {} if provider is None else {"provider": provider}
-        self._recognizer = recognizers.load_recognizer(model, threads=1, **choice)
+        self._recognizer = recognizers.load_recognizer(model, threads=1)
         self._options = decoding.DecodingOptions(decoder=decoder, beam_width=beam_width)
         bundle = self._recognizer.bundle
         self.version = f"{bundle.manifest.version} ({bundle.manifest.head})"

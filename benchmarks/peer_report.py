@@ -7,6 +7,7 @@ from pathlib import Path
 
 from machine import print_report
 from peer_figures import PeerFigures
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -33,11 +34,14 @@ def cells(figures: PeerFigures) -> tuple[str, ...]:
 def show(title: str, figures: Sequence[PeerFigures], machine: Mapping[str, str]) -> None:
     """Prints a table: drawn on a terminal, as Markdown elsewhere."""
     if Console().is_terminal:
-        table = Table(title=title, caption="cost: CPU time over that of the first reader")
-        for place, heading in enumerate(HEADINGS):
-            table.add_column(heading, justify="left" if place < LEFT else "right")
+        # Eighty columns are enough, if nothing that says nothing takes any.
+        shown = len(HEADINGS) if any(row.refused for row in figures) else len(HEADINGS) - 1
+        caption = "cost: CPU time over that of the first reader"
+        table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        for place, heading in enumerate(HEADINGS[:shown]):
+            table.add_column(heading, justify="left" if place < LEFT else "right", overflow="fold")
         for row in figures:
-            table.add_row(*cells(row))
+            table.add_row(*cells(row)[:shown])
         print_report(table, dict(machine))
     else:
         print(markdown(title, figures))

@@ -1,10 +1,10 @@
 """Glyphline beside other recognisers on the same images: how much each reads right, and what CPU time it takes.
 
 RapidOCR (recognition alone), Tesseract (one line) and ddddocr each run in a process of their own with one thread, as
-does every Glyphline model, decoder and provider named. All are given the same image files, one image to a call, in
-turns, one reader at a time, so that a busy machine disturbs all alike. CPU time is user and system time of the process,
-from the bytes of an image to its text; loading the model and the first few images don't count. Ratios are formed within
-one run and carry over to other machines better than milliseconds do.
+does every Glyphline model and decoder named. All are given the same image files, one image to a call, in turns, one
+reader at a time, so that a busy machine disturbs all alike. CPU time is user and system time of the process, from the
+bytes of an image to its text; loading the model and the first few images don't count. Ratios are formed within one run
+and carry over to other machines better than milliseconds do.
 
 Images are those of a labelled folder (labels.tsv: name, tab, text), of any other format that training reads
 (docs/training.md), or of a named set as `glyphline evaluate` takes it. Peers that are not installed are left out with a
