@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-HEADINGS = ("reader", "version", "model", "exact (95 %)", "CER (95 %)", "CPU ms / image", "cost", "refused")
+HEADINGS = ("reader", "version", "model", "exact (95 %)", "CER (95 %)", "CPU ms", "cost", "refused")
 LEFT = 2
 MAX_COLUMNS = 3
 MARKERS = "osD^vPX*"
@@ -36,7 +36,7 @@ def show(title: str, figures: Sequence[PeerFigures], machine: Mapping[str, str])
     if Console().is_terminal:
         # Eighty columns are enough, if nothing that says nothing takes any.
         shown = len(HEADINGS) if any(row.refused for row in figures) else len(HEADINGS) - 1
-        caption = "cost: CPU time over that of the first reader"
+        caption = "CPU time an image; cost: that over the first reader's"
         table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for place, heading in enumerate(HEADINGS[:shown]):
             table.add_column(heading, justify="left" if place < LEFT else "right", overflow="fold")
