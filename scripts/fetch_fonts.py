@@ -4,7 +4,8 @@ The families are named in `fonts.toml` beside this file. They come from the npm 
 (`apt-get download`; nothing is installed), and land below the folder that training has its data
 in (`glyphline train --data-root DATA`, `data` unless told otherwise) as TrueType or OpenType files in
 
-    DATA/fonts/{handwriting,printed,typewriter,segment}/<file>
+    DATA/fonts/{handwriting,printed,typewriter,segment}/<file>     for digits
+    DATA/fonts/{text,scene,script,mono,matrix}/<file>              for words and lines
     DATA/fonts/LICENCES.tsv      file, package, version, licence
 
 A font whose licence is not on the list, or that lacks a character it needs, is left out with a line saying so.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -25,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fontTools.ttLib import TTFont
+from fontTools.ttLib import TTFont, TTLibError
 from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 
@@ -87,8 +89,10 @@ def pack(names: list[str], work: Path) -> dict[str, Path]:
 def unpack_fontsource(tarball: Path, folder: str, name: str, work: Path) -> Iterator[Candidate]:
     """Unpacks one tarball and yields its upright Latin files: weights 400 and 700, or the only one there is."""
     target = work / name
-    with tarfile.open(tarball) as archive:
-        archive.extractall(target, filter="data")
+    wanted = re.compile(rf"package/(package\.json|files/{re.escape(name)}-latin-[0-9]+-normal\.woff2)")
+    with tarfile.open(tarball) as archive:  # the other scripts and styles are most of it
+        members = [member for member in archive if wanted.fullmatch(member.name)]
+        archive.extractall(target, members, filter="data")
     tarball.unlink()
     about = json.loads((target / "package" / "package.json").read_text())
     upright = target.glob(f"package/files/{name}-latin-[0-9]*-normal.woff2")  # not latin-ext, which holds no digits
@@ -144,7 +148,11 @@ def keep(candidate: Candidate, output: Path, licences: list[str], required: str)
     if candidate.licence not in licences:
         console.print(f"[yellow]{candidate.package}: licence {candidate.licence} is not on the list: left out[/]")
         return None
-    font = TTFont(candidate.path)
+    try:
+        font = TTFont(candidate.path)
+    except TTLibError as error:
+        console.print(f"[yellow]{candidate.package}: {candidate.path.name} is damaged ({error}): left out[/]")
+        return None
     font.flavor = None  # woff2 is a compressed wrapping; unwrapped, every version of Pillow reads it
     suffix = ".otf" if font.sfntVersion == "OTTO" else ".ttf"
     target = output / candidate.folder / f"{candidate.path.stem}{suffix}"
@@ -158,16 +166,23 @@ def keep(candidate: Candidate, output: Path, licences: list[str], required: str)
     return target
 
 
-def fetch(output: Path) -> int:
-    """Fetches every font into `output` and returns how many were kept."""
+def fetch(output: Path, folders: tuple[str, ...] = ()) -> int:
+    """Fetches every font, or those of some folders, into `output` and returns how many were kept."""
     settings = tomllib.loads(FONTS.read_text())
+    chosen = folders or tuple(settings["required"])
+    fontsource = {folder: names for folder, names in settings["fontsource"].items() if folder in chosen}
+    debian_packages = [entry for entry in settings["debian"] if entry["folder"] in chosen]
+    table = output / "LICENCES.tsv"
+    heading = "file\tpackage\tversion\tlicence\n"
+    kept = table.read_text().splitlines(keepends=True)[1:] if folders and table.exists() else []
+    others = [line for line in kept if line.split("/")[0] not in chosen]
     lines: list[str] = []
     with tempfile.TemporaryDirectory(prefix="glyphline-fonts-") as folder:
         (npm := Path(folder) / "npm").mkdir()
         (debian := Path(folder) / "debian").mkdir()
         for candidates in (
-            fetch_fontsource(settings["fontsource"], npm),
-            fetch_debian(settings["debian"], debian),
+            fetch_fontsource(fontsource, npm),
+            fetch_debian(debian_packages, debian),
         ):
             for candidate in candidates:
                 path = keep(candidate, output, settings["licences"], settings["required"][candidate.folder])
@@ -175,7 +190,7 @@ def fetch(output: Path) -> int:
                     name = path.relative_to(output).as_posix()
                     lines.append(f"{name}\t{candidate.package}\t{candidate.version}\t{candidate.licence}\n")
     if lines:
-        (output / "LICENCES.tsv").write_text("file\tpackage\tversion\tlicence\n" + "".join(sorted(lines)))
+        table.write_text(heading + "".join(sorted(others + lines)))
     return len(lines)
 
 
@@ -183,8 +198,15 @@ def main() -> int:
     """Parses the command line and fetches; exits with 1 if no font could be had."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("data/fonts"), help="folder to write (default: data/fonts)")
-    output: Path = parser.parse_args().output
-    kept = fetch(output)
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="FOLDER", help="fetch this folder's fonts alone; repeatable"
+    )
+    arguments = parser.parse_args()
+    output: Path = arguments.output
+    known = set(tomllib.loads(FONTS.read_text())["required"])
+    if unknown := sorted(set(arguments.only) - known):
+        parser.error(f"no such folder: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    kept = fetch(output, tuple(arguments.only))
     console.print(f"{kept} fonts in {output}" if kept else "[red]no font could be fetched[/]")
     return 0 if kept else 1
 

@@ -78,6 +78,12 @@ def test_a_licence_that_is_not_listed_is_left_out(script: ModuleType, tmp_path: 
     assert not (tmp_path / "fonts").exists()
 
 
+def test_a_damaged_font_is_left_out(script: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "squares.woff2").write_bytes(b"")
+    candidate = script.Candidate(tmp_path / "squares.woff2", "printed", "npm:squares", "1.0.0", "OFL-1.1")
+    assert script.keep(candidate, tmp_path / "fonts", ["OFL-1.1"], "01") is None
+
+
 def test_an_incomplete_font_leaves_no_file(script: ModuleType, tmp_path: Path) -> None:
     source = make_font(tmp_path / "squares.ttf", "01")
     candidate = script.Candidate(source, "printed", "npm:squares", "1.0.0", "OFL-1.1")

@@ -18,17 +18,21 @@ from glyphline.training.config.data import (
     WearConfig,
     read_evaluation_sets,
 )
+from glyphline.training.config.look import EffectsConfig
 from glyphline.training.config.loop import LoopConfig
 from glyphline.training.config.network import NetworkConfig
 from glyphline.training.config.run import TrainingConfig, read_config
+from glyphline.training.config.texts import CasesConfig, TextsConfig
 from glyphline.training.config.vocabulary import VocabularyConfig, VocabularyKind
 
 __all__ = [
     "BlankConfig",
+    "CasesConfig",
     "CharactersConfig",
     "ComposedConfig",
     "DatasetConfig",
     "DrawnSetConfig",
+    "EffectsConfig",
     "EvaluationSet",
     "FolderSetConfig",
     "LoopConfig",
@@ -40,6 +44,7 @@ __all__ = [
     "Source",
     "SourceConfig",
     "StripSetConfig",
+    "TextsConfig",
     "TrainingConfig",
     "VocabularyConfig",
     "VocabularyKind",

@@ -10,7 +10,10 @@ from pydantic import Field, field_validator, model_validator
 
 from glyphline.training.augment import Wear
 from glyphline.training.config.base import Section, read_section
+from glyphline.training.config.look import EffectsConfig
+from glyphline.training.config.texts import TextsConfig
 from glyphline.training.datasets.readers import Cut, Format
+from glyphline.training.effects.look import Style
 
 
 class WearConfig(Section):
@@ -69,14 +72,26 @@ class CharactersConfig(Section):
 
 
 class ComposedConfig(SourceConfig):
-    """Handwritten strips composed of single characters."""
+    """Handwritten strips composed of single characters.
+
+    Attributes:
+        characters: The single characters: one set, or several that are mixed.
+        longest: Greatest number of characters.
+        marks: Share of strips of digits that carry marks, which are drawn with a pen.
+        touching: Share of strips whose characters touch or overlap.
+        distortion: How far each character by itself is slanted, tilted and bent.
+        texts: What is written; digits and their marks where it is not given.
+        effects: What befalls strips of `texts`, other than the style of the pen says.
+    """
 
     kind: Literal["composed"]
-    characters: CharactersConfig
+    characters: CharactersConfig | tuple[CharactersConfig, ...]
     longest: int = Field(default=20, ge=1)
     marks: float = Field(default=0.15, ge=0, le=1)
     touching: float = Field(default=0.4, ge=0, le=1)
     distortion: float = Field(default=0.0, ge=0, le=1)
+    texts: TextsConfig | None = None
+    effects: EffectsConfig = EffectsConfig()
 
 
 class ReadingsConfig(SourceConfig):
@@ -88,13 +103,34 @@ class ReadingsConfig(SourceConfig):
 
 
 class RenderedConfig(SourceConfig):
-    """Strips rendered with the fonts below a folder (relative to the data root, or absolute)."""
+    """Strips rendered with the fonts below one folder or several (relative to the data root, or absolute).
+
+    Attributes:
+        fonts: The folders.
+        longest: Greatest number of characters.
+        marks: Share of strips of digits that carry marks.
+        cells: Share of strips of digits that are drawn as counter wheels or display cells.
+        texts: What is written; digits and their marks where it is not given.
+        style: How strips of `texts` look.
+        effects: What is changed of that style.
+    """
 
     kind: Literal["rendered"]
-    fonts: str
+    fonts: str | tuple[str, ...]
     longest: int = Field(default=20, ge=1)
     marks: float = Field(default=0.5, ge=0, le=1)
     cells: float = Field(default=0.0, ge=0, le=1)
+    texts: TextsConfig | None = None
+    style: Style = "print"
+    effects: EffectsConfig = EffectsConfig()
+
+    @model_validator(mode="after")
+    def _draws_digits_or_texts(self) -> Self:
+        if self.texts is None and (self.style != "print" or self.effects != EffectsConfig()):
+            raise ValueError("style and effects are of strips with [sources.texts]; strips of digits have wear alone")
+        if self.texts is not None and self.cells:
+            raise ValueError("cells are of strips of digits: leave texts out, or cells")
+        return self
 
 
 class DatasetConfig(Section):

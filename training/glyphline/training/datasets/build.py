@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +29,14 @@ from glyphline.training.config import (
 from glyphline.training.datasets.characters import CharacterSet, read_folder, read_mnist, read_npz
 from glyphline.training.datasets.compose import ComposedReadings, ComposedStrips, join
 from glyphline.training.datasets.joined import JoinedStrips
+from glyphline.training.datasets.lettered import LetteredStrips
 from glyphline.training.datasets.real import BlankStrips, RealStrips, decode_all
 from glyphline.training.datasets.rendered import RenderedStrips, find_fonts
 from glyphline.training.datasets.samples import Sample, SampleSource, SkipCounts, UnusableSampleError, ink_box
 from glyphline.training.datasets.selection import read_selected
+from glyphline.training.datasets.texts import build_texts
+from glyphline.training.datasets.written import WrittenStrips, pool
+from glyphline.training.effects import STYLES
 
 
 def read_characters(config: CharactersConfig, root: Path) -> CharacterSet:
@@ -66,25 +71,47 @@ def build_source(
     return JoinedStrips(source, config.joined, alphabet) if config.joined > 0 else source
 
 
+def _several(folders: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (folders,) if isinstance(folders, str) else folders
+
+
 def _build_plain(config: Source, root: Path, alphabet: Alphabet | None, skips: SkipCounts | None) -> SampleSource:
     """Builds a source of single strips, none of them two side by side."""
     if isinstance(config, ComposedConfig):
-        characters = read_characters(config.characters, root)
-        wear = config.wear.apply(Wear())
-        return ComposedStrips(
-            characters, config.longest, config.marks, config.touching, wear=wear, distortion=config.distortion
-        )
+        return _build_composed(config, root, alphabet)
     if isinstance(config, ReadingsConfig):
         wear = config.wear.apply(Wear(slant=0.15, rotation=0.03, elastic=0.015))
         return ComposedReadings(read_characters(config.characters, root), config.longest, wear)
     if isinstance(config, RenderedConfig):
-        fonts = tuple(find_fonts(root / config.fonts))
-        wear = config.wear.apply(Wear(slant=0.25, elastic=0.012))
-        return RenderedStrips(fonts, config.longest, config.marks, config.cells, wear)
+        return _build_rendered(config, root, alphabet)
     if isinstance(config, RealConfig):
         return RealStrips(read_selected(config, root, alphabet, skips), config.wear.apply(Wear()))
     assert isinstance(config, BlankConfig)
     return BlankStrips(config.narrowest, config.wear.apply(Wear(lines=0.6)))
+
+
+def _build_composed(config: ComposedConfig, root: Path, alphabet: Alphabet | None) -> SampleSource:
+    sets = config.characters if isinstance(config.characters, tuple) else (config.characters,)
+    characters = pool([read_characters(one, root) for one in sets])
+    if config.texts is not None:
+        style = STYLES["pen"]
+        look = replace(config.effects.apply(style), wear=config.wear.apply(style.wear))
+        texts = build_texts(config.texts, config.longest, root, alphabet)
+        return WrittenStrips(characters, texts, config.touching, config.distortion, look)
+    wear = config.wear.apply(Wear())
+    return ComposedStrips(
+        characters, config.longest, config.marks, config.touching, wear=wear, distortion=config.distortion
+    )
+
+
+def _build_rendered(config: RenderedConfig, root: Path, alphabet: Alphabet | None) -> SampleSource:
+    fonts = tuple(dict.fromkeys(path for folder in _several(config.fonts) for path in find_fonts(root / folder)))
+    if config.texts is not None:
+        style = STYLES[config.style]
+        look = replace(config.effects.apply(style), wear=config.wear.apply(style.wear))
+        return LetteredStrips(fonts, build_texts(config.texts, config.longest, root, alphabet), look)
+    wear = config.wear.apply(Wear(slant=0.25, elastic=0.012))
+    return RenderedStrips(fonts, config.longest, config.marks, config.cells, wear)
 
 
 def draw_set_strip(characters: CharacterSet, length: int, random: np.random.Generator) -> Sample:
