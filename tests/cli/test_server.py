@@ -126,3 +126,22 @@ def test_a_server_that_is_not_there(glyphline: Command, strips: list[tuple[Path,
     assert done.returncode == ExitCode.SERVER
     assert "127.0.0.1:1" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_words_of_a_file_are_sent(
+    invoke: Command, server: re.Match[str], strips: list[tuple[Path, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "words.txt").write_text("7777\n90\n", encoding="utf-8")
+    pictures = [path for path, text in strips if text][:3]
+    done = invoke("recognize", *pictures, "--server", server[2], "--lexicon", tmp_path / "words.txt")
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert {line.split("\t")[1] for line in done.stdout.splitlines()} <= {"7777", "90"}
+    (tmp_path / "m.arpa").touch()
+    for option, message in (
+        (["--lexicon", "streets"], "no lexicon 'streets'"),
+        (["--language-model", "letters"], "no language model 'letters'"),
+        (["--language-model", tmp_path / "m.arpa"], "a file cannot be sent"),
+    ):
+        done = invoke("recognize", *pictures, "--server", server[2], *option)
+        assert done.returncode in (ExitCode.USAGE, ExitCode.MODEL)
+        assert message in done.stderr

@@ -190,9 +190,27 @@ def start() -> Iterator[Callable[..., ServerProcess]]:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[ServerProcess]:
+def guide_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two lexicons, of which one suits no digits, and a language model that ends texts after a digit."""
+    folder = tmp_path_factory.mktemp("guides")
+    (folder / "codes.txt").write_text("7777\n123\n90\n", encoding="utf-8")
+    (folder / "words.txt").write_text("alpha\nbeta\n", encoding="utf-8")
+    singles, pairs = "".join(f"-1.1 {n} -4\n" for n in range(10)), "".join(f"-0.0001 {n} </s>\n" for n in range(10))
+    (folder / "one.arpa").write_text(
+        f"\\data\\\nngram 1=12\nngram 2=10\n\\1-grams:\n-99 <s> 0\n-1.1 </s>\n{singles}\\2-grams:\n{pairs}\\end\\\n",
+        encoding="utf-8",
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(guide_files: Path) -> Iterator[ServerProcess]:
     """A server with two workers that all tests share; none of them harms it. It must end in order."""
-    process = ServerProcess.start(workers=2)
+    process = ServerProcess.start(
+        workers=2,
+        lexicons=f"codes={guide_files / 'codes.txt'},words={guide_files / 'words.txt'}",
+        language_models=f"one={guide_files / 'one.arpa'}",
+    )
     try:
         process.wait_for_line("ready")
         yield process

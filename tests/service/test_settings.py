@@ -44,3 +44,13 @@ def test_a_call_may_not_have_more_images_than_the_queue_takes() -> None:
 def test_limits_of_images() -> None:
     limits = ServerSettings(max_image_bytes=10, max_pixels=20).limits
     assert (limits.max_bytes, limits.max_pixels) == (10, 20)
+
+
+def test_guides_are_written_name_equals_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLYPHLINE_LEXICONS", "streets=a.txt, names = b/c.txt")
+    settings = ServerSettings(language_models=["letters=l=1.arpa"])  # type: ignore[arg-type]
+    assert settings.lexicons == {"streets": Path("a.txt"), "names": Path("b/c.txt")}
+    assert settings.language_models == {"letters": Path("l=1.arpa")}
+    for wrong in ("a.txt", "=a.txt", "name=", "a=1,a=2"):
+        with pytest.raises(ValidationError, match=r"name=file|two files"):
+            ServerSettings(lexicons=wrong)  # type: ignore[arg-type]

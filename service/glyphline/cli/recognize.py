@@ -13,6 +13,15 @@ import typer
 
 from glyphline.cli.exit_codes import CommandError, ExitCode
 from glyphline.cli.group import tell
+from glyphline.cli.guides import (
+    GuideArguments,
+    LanguageModelOption,
+    LanguageModelWeightOption,
+    LengthBonusOption,
+    LexiconOption,
+    SeveralWordsOption,
+    tell_left_out,
+)
 from glyphline.cli.options import (
     AllowedOption,
     AlternativesOption,
@@ -41,6 +50,8 @@ Examples:
   glyphline recognize meters/*.jpg --allowed 0123456789 --json
   glyphline recognize cheque.png --show               writes cheque.reading.png
   glyphline recognize cheque.png --alternatives 3     needs no --decoder beam: it is implied
+  glyphline recognize street.png --lexicon streets.txt
+  glyphline recognize letter.png --language-model letters.arpa
   glyphline recognize cheque.png --server localhost:50051
   scan | glyphline recognize -
 
@@ -48,6 +59,10 @@ Examples:
 Prints a table on a terminal, and elsewhere a line for each picture that could be read: file, tab, text (and further
 tabs and texts with --alternatives). Pictures that could not be read are named on standard error; the others are read
 all the same, and the exit code is 3.
+
+\b
+--lexicon and --language-model mean the beam search. With --server, --lexicon is a file, whose words are sent (at most
+5000), or the name of a lexicon that the server has loaded, and --language-model the name of such a model.
 """
 
 
@@ -69,6 +84,11 @@ def recognize(
     beam_width: BeamWidthOption = None,
     alternatives: AlternativesOption = 1,
     allowed: AllowedOption = None,
+    lexicon: LexiconOption = None,
+    several_words: SeveralWordsOption = False,
+    language_model: LanguageModelOption = None,
+    language_model_weight: LanguageModelWeightOption = None,
+    length_bonus: LengthBonusOption = None,
     tokens: TokensOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
     show: Annotated[
@@ -91,7 +111,9 @@ def recognize(
         raise CommandError(f"--timeout {timeout:g}: give the seconds that the server may take, more than 0")
     _refuse_given(context, _ONLY_HERE if server is not None else _ONLY_ASKING)
     show = show or show_output is not None
+    guides = GuideArguments(lexicon, several_words, language_model, language_model_weight, length_bonus)
     options = decoding_options(decoder, beam_width, alternatives, allowed, tokens or show)
+    options = guides.add_to(options, server=server is not None)
     options.validate()
     limits = image_limits(max_bytes, max_pixels)
     if server is not None:
@@ -103,6 +125,7 @@ def recognize(
         from glyphline.cli.selection import find_bundle
 
         bundle = find_bundle(model, version, repository)
+        tell_left_out(options, bundle.manifest, "recognize")
         opened = local_reader(bundle, options, limits, device=device.value, allow_cpu_fallback=allow_cpu_fallback)
     with opened as reader:
         answers = read_pictures(files, reader, limits)

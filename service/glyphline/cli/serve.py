@@ -22,6 +22,7 @@ Examples:
   glyphline serve
   glyphline serve --host 0.0.0.0 --port 8500 --metrics-port 9100 --workers 4
   glyphline serve --model-repository models/ --models digits,digits-ctc:1
+  glyphline serve --lexicon streets=streets.txt --language-model letters=letters.arpa
   GLYPHLINE_MAX_QUEUE=4096 glyphline serve --device cuda
 
 \b
@@ -52,6 +53,10 @@ class LogLevel(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
+
+
+# Options that can be given again are named for one, settings for all.
+_SINGULAR = {"lexicons": "lexicon", "language_models": "language_model"}
 
 
 def _number(name: str, help_text: str) -> Any:  # noqa: ANN401  # typer declares its options as Any
@@ -88,6 +93,24 @@ def serve(
     models: Annotated[
         str | None,
         typer.Option(metavar="NAME[:VERSION],…", help="Which models to load.  [default: the latest version of each]"),
+    ] = None,
+    lexicons: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lexicon",
+            metavar="NAME=FILE",
+            help="A list of words, one a line, that requests may name; can be given again.  [default: none]",
+            show_default=False,
+        ),
+    ] = None,
+    language_models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--language-model",
+            metavar="NAME=FILE",
+            help="An ARPA file of characters that requests may name; can be given again.  [default: none]",
+            show_default=False,
+        ),
     ] = None,
     max_batch: Annotated[
         int | None, _number("--max-batch", "Most images a worker gets at once.  [default: 32]")
@@ -171,7 +194,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serves models over gRPC, and metrics to Prometheus, until it is told to stop."""
-    given = {name: value for name, value in locals().items() if value is not None}
+    given = {name: value for name, value in locals().items() if value is not None and value != []}
     settings = _settings(given)
     if settings.model_repository is not None and not settings.model_repository.is_dir():
         raise CommandError(
@@ -210,6 +233,6 @@ def _explain(error: ValidationError, given: dict[str, Any]) -> str:
     problems = []
     for detail in error.errors(include_url=False):
         name = str(detail["loc"][0]) if detail["loc"] else "settings"
-        where = f"--{name.replace('_', '-')}" if name in given else f"GLYPHLINE_{name.upper()}"
+        where = f"--{_SINGULAR.get(name, name).replace('_', '-')}" if name in given else f"GLYPHLINE_{name.upper()}"
         problems.append(f"{where}: {detail['msg']}, not {detail['input']!r}")
     return "; ".join(problems)

@@ -16,6 +16,15 @@ import typer
 
 from glyphline.cli.exit_codes import CommandError, ExitCode
 from glyphline.cli.group import tell
+from glyphline.cli.guides import (
+    GuideArguments,
+    LanguageModelOption,
+    LanguageModelWeightOption,
+    LengthBonusOption,
+    LexiconOption,
+    SeveralWordsOption,
+    tell_left_out,
+)
 from glyphline.cli.options import (
     AllowedOption,
     AlternativesOption,
@@ -50,6 +59,8 @@ Examples:
   glyphline transcribe scans/ --output texts.jsonl
   glyphline transcribe 'scans/**/*.tif' extra.png --output texts.jsonl --workers 8
   glyphline transcribe scans/ --output texts.jsonl --references scans/labels.tsv --json
+  glyphline transcribe scans/ --output texts.jsonl --lexicon streets.txt
+  glyphline transcribe scans/ --output texts.jsonl --language-model letters.arpa --length-bonus 0.5
   find scans -name '*.png' | glyphline transcribe --files-from - --output -
 
 \b
@@ -96,6 +107,11 @@ def transcribe(
     beam_width: BeamWidthOption = None,
     alternatives: AlternativesOption = 1,
     allowed: AllowedOption = None,
+    lexicon: LexiconOption = None,
+    several_words: SeveralWordsOption = False,
+    language_model: LanguageModelOption = None,
+    language_model_weight: LanguageModelWeightOption = None,
+    length_bonus: LengthBonusOption = None,
     tokens: TokensOption = False,
     device: DeviceOption = DeviceName.CPU,
     allow_cpu_fallback: FallbackOption = False,
@@ -110,9 +126,14 @@ def transcribe(
     sources = _Sources(tuple(paths or ()), files_from)
     sources.check()
     writer = _open_writer(output, overwrite)
+    bundle = find_bundle(model, version, repository)
+    guides = GuideArguments(lexicon, several_words, language_model, language_model_weight, length_bonus)
+    options = guides.add_to(decoding_options(decoder, beam_width, alternatives, allowed, tokens))
+    options.validate()
+    tell_left_out(options, bundle.manifest, "transcribe")
     job = _plan(
-        find_bundle(model, version, repository),
-        decoding_options(decoder, beam_width, alternatives, allowed, tokens),
+        bundle,
+        options,
         references,
         workers,
         device=device.value,

@@ -14,6 +14,7 @@ from glyphline.models.recognizer import bucket_width
 from glyphline.service.batcher import Item
 from glyphline.service.catalogue import Catalogue, ServedModel
 from glyphline.service.errors import DeadlineError, NotReadyError
+from glyphline.service.guides import Guides
 from glyphline.service.metrics import UNKNOWN, Metrics
 
 __all__ = ["Admission", "ReadConfig", "ReadRequest"]
@@ -62,6 +63,7 @@ class Admission:
         catalogue: The models held.
         limits: How large an image may be.
         max_beam_width: Widest beam that may be asked for.
+        guides: The lexicons and language models held.
         ready: Whether there is anybody to read.
         metrics: Where refusals are counted.
     """
@@ -72,12 +74,14 @@ class Admission:
         *,
         limits: ImageLimits,
         max_beam_width: int,
+        guides: Guides,
         ready: Callable[[], bool],
         metrics: Metrics,
     ) -> None:
         self._catalogue = catalogue
         self._limits = limits
         self._max_beam_width = max_beam_width
+        self._guides = guides
         self._ready = ready
         self._metrics = metrics
 
@@ -153,5 +157,13 @@ class Admission:
             options = dataclasses.replace(options, beam_width=manifest.decoder.beam_width)
         if not 1 <= options.beam_width <= self._max_beam_width:
             raise OptionsError("beam_width", f"must be from 1 to {self._max_beam_width}, not {options.beam_width}")
-        resolved = options.resolve(model.alphabet, manifest.decoder, manifest.max_output_length)
-        return options, "beam" if resolved.beam_width > 1 else "greedy"
+        # A name is checked but kept: what it stands for is in the worker already.
+        filled = self._guides.fill(options)
+        filled.validate(model.alphabet)
+        # The guide itself is built where it is needed, not in this process.
+        plain = dataclasses.replace(filled, lexicon=None, several_words=False, language_model=None, length_bonus=0.0)
+        width = filled.width(manifest.decoder)
+        if filled.guided:
+            plain = dataclasses.replace(plain, decoder="beam", beam_width=width)
+        plain.resolve(model.alphabet, manifest.decoder, manifest.max_output_length)
+        return options, "beam" if width > 1 or filled.guided else "greedy"

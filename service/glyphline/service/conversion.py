@@ -7,10 +7,11 @@ from typing import Literal
 
 from google.protobuf.duration_pb2 import Duration
 
+from glyphline.models.decoding.lexicon import Lexicon
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Alternative, Token
 from glyphline.models.error_rate import EditCounts
-from glyphline.models.errors import GlyphlineError
+from glyphline.models.errors import GlyphlineError, OptionsError
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.service.admission import ReadConfig, ReadRequest
 from glyphline.service.catalogue import Catalogue, ServedModel
@@ -19,6 +20,8 @@ from glyphline.service.pipeline import Answer
 from glyphline.service.status import status_of
 
 __all__ = [
+    "MAX_LEXICON_BYTES",
+    "MAX_LEXICON_WORDS",
     "MAX_REFERENCE_CHARACTERS",
     "MAX_REQUEST_ID_CHARACTERS",
     "evaluation_message",
@@ -35,6 +38,8 @@ __all__ = [
 MAX_REQUEST_ID_CHARACTERS = 128
 MAX_REFERENCE_CHARACTERS = 4096
 MAX_ALLOWED_CHARACTERS = 4096
+MAX_LEXICON_WORDS = 5000  # of a request; what is larger is loaded by the server once and called by its name
+MAX_LEXICON_BYTES = 256 * 1024
 
 _PRIORITIES: dict[int, int] = {
     api.PRIORITY_UNSPECIFIED: 0,
@@ -63,8 +68,9 @@ def read_config(message: api.RecognitionConfig) -> ReadConfig:
     allowed = message.allowed_characters if message.HasField("allowed_characters") else None
     if allowed is not None and len(allowed) > MAX_ALLOWED_CHARACTERS:
         raise RequestError("config.allowed_characters", f"must have at most {MAX_ALLOWED_CHARACTERS} characters")
+    usual = DecodingOptions()
     decoder: Literal["greedy", "beam"] | None = None
-    beam_width, length_penalty = DecodingOptions().beam_width, None
+    beam_width, length_penalty = usual.beam_width, None
     match message.WhichOneof("decoder"):
         case "greedy":
             decoder = "greedy"
@@ -83,6 +89,15 @@ def read_config(message: api.RecognitionConfig) -> ReadConfig:
             max_output_length=message.max_output_length or None,
             allowed_characters=allowed,
             token_details=message.enable_token_details,
+            lexicon=_lexicon(message.lexicon) if message.HasField("lexicon") else None,
+            several_words=message.HasField("lexicon") and message.lexicon.several_words,
+            language_model=_language_model(message) if message.HasField("language_model") else None,
+            language_model_weight=(
+                message.language_model.weight
+                if message.language_model.HasField("weight")
+                else usual.language_model_weight
+            ),
+            length_bonus=message.length_bonus,
         ),
         priority=_PRIORITIES[message.priority],
     )
@@ -202,6 +217,33 @@ def _request(message: api.RecognizeRequest | api.BatchItem, request_id: str, con
         config=config,
         reference=reference_text(message.reference_text) if message.HasField("reference_text") else None,
     )
+
+
+def _lexicon(message: api.Lexicon) -> Lexicon | str:
+    """Converts a lexicon, which is named or spelt out."""
+    if message.name and message.words:
+        raise RequestError("config.lexicon", "must have a name or words, not both")
+    if message.name:
+        return message.name
+    if len(message.words) > MAX_LEXICON_WORDS:
+        raise RequestError(
+            "config.lexicon.words",
+            f"must be at most {MAX_LEXICON_WORDS}, not {len(message.words)}; have the server load larger lexicons",
+        )
+    if message.ByteSize() > MAX_LEXICON_BYTES:
+        raise RequestError(
+            "config.lexicon.words", f"must have at most {MAX_LEXICON_BYTES} bytes; have the server load larger lexicons"
+        )
+    try:
+        return Lexicon(message.words)
+    except OptionsError as error:
+        raise RequestError("config.lexicon", error.message) from error
+
+
+def _language_model(message: api.RecognitionConfig) -> str:
+    if not message.language_model.name:
+        raise RequestError("config.language_model.name", "must not be empty")
+    return message.language_model.name
 
 
 def _alternative(alternative: Alternative) -> api.Alternative:

@@ -15,6 +15,7 @@ __all__ = [
     "RequestNotFoundError",
     "ServiceError",
     "StartError",
+    "UnknownGuideError",
     "UnknownModelError",
     "WorkerLostError",
 ]
@@ -51,6 +52,25 @@ class UnknownModelError(ModelNotFoundError):
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(name, message)
+        self.name = name
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class UnknownGuideError(ServiceError):
+    """The server holds no such lexicon or language model.
+
+    Attributes:
+        kind: `lexicon` or `language model`.
+        name: What was asked for.
+        message: What is there instead.
+    """
+
+    def __init__(self, kind: str, name: str, message: str) -> None:
+        super().__init__(kind, name, message)
+        self.kind = kind
         self.name = name
         self.message = message
 

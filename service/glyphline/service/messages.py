@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,8 @@ class WorkerConfig:
         allow_cpu_fallback: Whether a GPU may be replaced by the CPU.
         limits: How large an image may be.
         max_batch: Most images of one run of a network.
+        lexicons: File of every lexicon, by name.
+        language_models: File of every language model, by name.
     """
 
     models: tuple[Path, ...]
@@ -33,6 +36,8 @@ class WorkerConfig:
     allow_cpu_fallback: bool
     limits: ImageLimits
     max_batch: int
+    lexicons: Mapping[str, Path] = field(default_factory=dict)
+    language_models: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class Job:
 
     Attributes:
         model: Which model reads it.
-        options: How.
+        options: How. Lexicons and language models that the worker holds are named in them.
         images: The image files.
     """
 

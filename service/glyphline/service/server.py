@@ -30,6 +30,7 @@ from glyphline.service.closing import ClosingInterceptor
 from glyphline.service.errors import StartError
 from glyphline.service.feedback_service import FeedbackServicer
 from glyphline.service.grpc_metrics import MetricsInterceptor
+from glyphline.service.guides import load_guides
 from glyphline.service.health import Health
 from glyphline.service.logs import configure_logging
 from glyphline.service.messages import WorkerConfig
@@ -68,6 +69,7 @@ class Server:
         self.metrics = Metrics()
         self.catalogue = load_catalogue(settings.model_repository, settings.models)
         self.metrics.add_models(self.catalogue)
+        self.guides = load_guides(settings.lexicons, settings.language_models)
         self._health = Health([*SERVICES, *self.catalogue.names])
         queue: BatchQueue[Item, Done] = BatchQueue(
             max_items=settings.max_queue,
@@ -89,6 +91,8 @@ class Server:
                 allow_cpu_fallback=settings.allow_cpu_fallback,
                 limits=settings.limits,
                 max_batch=settings.max_batch,
+                lexicons=settings.lexicons,
+                language_models=settings.language_models,
             ),
             start_seconds=settings.start_seconds,
             on_idle=batcher.schedule,
@@ -100,6 +104,7 @@ class Server:
             self.catalogue,
             limits=settings.limits,
             max_beam_width=settings.max_beam_width,
+            guides=self.guides,
             ready=lambda: self.workers.living > 0,
             metrics=self.metrics,
         )
@@ -131,7 +136,8 @@ class Server:
         self.metrics.set_providers(self.catalogue, self.workers.providers)
         names = [f"{model.name}:{model.version}" for model in self.catalogue.models]
         providers = sorted(set(self.workers.providers.values()))
-        logger.info("ready", extra={"models": names, "workers": self.workers.pids, "providers": providers})
+        guides = {"lexicons": sorted(self.guides.lexicons), "language_models": sorted(self.guides.language_models)}
+        logger.info("ready", extra={"models": names, "workers": self.workers.pids, "providers": providers} | guides)
 
     async def stop(self, *, drain_seconds: float = 0.0, grace_seconds: float = 0.0) -> None:
         """Stops serving without losing a call that was taken.

@@ -31,6 +31,8 @@ class ServerSettings(BaseSettings):
         allow_cpu_fallback: Whether a server that was asked for a GPU may run on the CPU.
         model_repository: Folder of `<name>/<version>/manifest.json`. None: the models that come with Glyphline.
         models: Models to load, as `name` (its latest version) or `name:version`. None: the latest of each.
+        lexicons: Files of one word a line, by the name that requests call them by; written `name=file`.
+        language_models: ARPA files of characters, in the same way.
         max_batch: Most images that a worker gets at once.
         max_batch_pixels: Most pixels of the images that a worker gets at once; a larger image goes alone.
         max_batch_bytes: Most bytes of the images that a worker gets at once; a larger image goes alone.
@@ -67,6 +69,8 @@ class ServerSettings(BaseSettings):
     allow_cpu_fallback: bool = False
     model_repository: Path | None = None
     models: Annotated[list[str] | None, NoDecode] = None
+    lexicons: Annotated[dict[str, Path], NoDecode] = Field(default_factory=dict)
+    language_models: Annotated[dict[str, Path], NoDecode] = Field(default_factory=dict)
     max_batch: int = Field(default=32, ge=1)
     max_batch_pixels: int = Field(default=16_000_000, ge=1)
     max_batch_bytes: int = Field(default=16 * MEBIBYTE, ge=1)
@@ -98,6 +102,24 @@ class ServerSettings(BaseSettings):
         if isinstance(value, str):
             return [part for part in (part.strip() for part in value.split(",")) if part] or None
         return value or None
+
+    @field_validator("lexicons", "language_models", mode="before")
+    @classmethod
+    def _pair(cls, value: object) -> object:
+        """Takes `a=file,b=file`, as an environment variable gives it, or a list of such parts."""
+        if isinstance(value, str):
+            value = [part for part in (part.strip() for part in value.split(",")) if part]
+        if not isinstance(value, list):
+            return value or {}
+        pairs: dict[str, str] = {}
+        for part in value:
+            name, _, file = (each.strip() for each in str(part).partition("="))
+            if not name or not file:
+                raise ValueError(f"{part!r} should be name=file")
+            if name in pairs:
+                raise ValueError(f"the name {name!r} stands for two files")
+            pairs[name] = file
+        return pairs
 
     @property
     def request_images(self) -> int:

@@ -30,6 +30,8 @@ _OPTION_FIELDS = {
     "max_output_length": "config.max_output_length",
     "allowed_characters": "config.allowed_characters",
     "token_details": "config.enable_token_details",
+    "several_words": "config.lexicon.several_words",
+    "language_model_weight": "config.language_model.weight",
 }
 
 
@@ -69,6 +71,11 @@ def _model(error: service.UnknownModelError) -> Message:
     return ResourceInfo(resource_type="model", resource_name=error.name, description=_shorten(str(error)))
 
 
+def _guide(error: service.UnknownGuideError) -> Message:
+    """Details that name the lexicon or language model."""
+    return ResourceInfo(resource_type=error.kind, resource_name=error.name, description=_shorten(str(error)))
+
+
 def _request(error: service.RequestNotFoundError | service.ReferenceConflictError) -> Message:
     """Details that name the reading."""
     name = error.request_id if isinstance(error, service.RequestNotFoundError) else ""
@@ -105,6 +112,7 @@ _TABLE: dict[type[Exception], _Row] = {
     domain.OptionsError: _Row(_Code.INVALID_ARGUMENT, "OPTION_INVALID", _option),
     service.RequestError: _Row(_Code.INVALID_ARGUMENT, "REQUEST_INVALID", _request_field),
     service.UnknownModelError: _Row(_Code.NOT_FOUND, "MODEL_NOT_FOUND", _model),
+    service.UnknownGuideError: _Row(_Code.NOT_FOUND, "GUIDE_NOT_FOUND", _guide),
     service.RequestNotFoundError: _Row(_Code.NOT_FOUND, "READING_NOT_FOUND", _request),
     service.ReferenceConflictError: _Row(_Code.ALREADY_EXISTS, "REFERENCE_EXISTS", _request),
     service.QueueFullError: _Row(_Code.RESOURCE_EXHAUSTED, "QUEUE_FULL", _retry(0.25)),

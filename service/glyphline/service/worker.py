@@ -20,6 +20,7 @@ from glyphline.models.decoding.readings import Reading
 from glyphline.models.errors import GlyphlineError, ImageError
 from glyphline.models.image import GreyImage
 from glyphline.models.recognizer import BUCKET_STEP, Recognizer, StageTimings
+from glyphline.service.guides import Guides, load_guides
 from glyphline.service.messages import Fault, Job, JobResult, ModelKey, Ready, Refused, WorkerConfig
 
 __all__ = ["main"]
@@ -38,7 +39,8 @@ def main(connection: Connection, config: WorkerConfig) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:
-        recognizers = _load(config)
+        guides = load_guides(config.lexicons, config.language_models)
+        recognizers = _load(config, guides)
     except GlyphlineError as error:
         connection.send(Refused(str(error)))
         return
@@ -48,10 +50,10 @@ def main(connection: Connection, config: WorkerConfig) -> None:
             job: Job = connection.recv()
         except EOFError:
             return
-        connection.send(_read(recognizers[job.model], job, config))
+        connection.send(_read(recognizers[job.model], job, config, guides))
 
 
-def _load(config: WorkerConfig) -> dict[ModelKey, Recognizer]:
+def _load(config: WorkerConfig, guides: Guides) -> dict[ModelKey, Recognizer]:
     """Loads every model, lets it read its probe, and warms it."""
     recognizers = {}
     for folder in config.models:
@@ -59,6 +61,7 @@ def _load(config: WorkerConfig) -> dict[ModelKey, Recognizer]:
             load_bundle(folder), device=config.device, threads=1, allow_cpu_fallback=config.allow_cpu_fallback
         )
         _warm(recognizer, config.max_batch)
+        guides.bind(recognizer.alphabet)
         manifest = recognizer.bundle.manifest
         recognizers[manifest.name, manifest.version] = recognizer
     return recognizers
@@ -82,16 +85,15 @@ def _blank(manifest: Manifest, width: int) -> GreyImage:
     return GreyImage(np.full((manifest.image.height, inner), 255, dtype=np.uint8))
 
 
-def _read(recognizer: Recognizer, job: Job, config: WorkerConfig) -> JobResult:
+def _read(recognizer: Recognizer, job: Job, config: WorkerConfig, guides: Guides) -> JobResult:
     """Reads a batch. If that fails as a whole, each image is read alone, so that only the culprit fails."""
     started = time.perf_counter()
     timings = StageTimings()
+    options = guides.fill(job.options)
     outcomes: list[Reading | ImageError | Fault] = []
 
     def read(images: list[bytes]) -> list[Reading | ImageError]:
-        return recognizer.recognize(
-            images, job.options, limits=config.limits, max_batch=config.max_batch, timings=timings
-        )
+        return recognizer.recognize(images, options, limits=config.limits, max_batch=config.max_batch, timings=timings)
 
     try:
         outcomes.extend(read(job.images))

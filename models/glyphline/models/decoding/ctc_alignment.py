@@ -29,15 +29,35 @@ class _Lattice:
         order: Position in the caller's list of each text (texts).
         lengths: Frames of each text's image (texts), falling.
         ends: Index of the last state of each text (texts).
-        emissions: Log-probability of each state's symbol (frames, texts, states).
         skips: Whether a state is reached over the blank before it (texts, states).
+        log_probabilities: (images, frames, symbols).
+        images: The image of each text (texts).
+        states: Symbol of each state (texts, states).
     """
 
     order: NDArray[np.int64]
     lengths: NDArray[np.int64]
     ends: NDArray[np.int64]
-    emissions: FloatArray
     skips: NDArray[np.bool_]
+    log_probabilities: FloatArray
+    images: NDArray[np.int64]
+    states: NDArray[np.int64]
+
+    @property
+    def frames(self) -> int:
+        """Frames of the longest image."""
+        return int(self.lengths.max())
+
+    @property
+    def stretch(self) -> int:
+        """Frames that are worked on at once, so that a long line takes no more memory than many short strips."""
+        return max(1, _LARGEST_LATTICE // self.states.size)
+
+    def emissions(self, begin: int, end: int) -> FloatArray:
+        """Returns the log-probability of each state's symbol in some frames (frames, texts, states)."""
+        frames = np.arange(begin, min(end, self.frames))
+        found = self.log_probabilities[self.images[None, :, None], frames[:, None, None], self.states[None]]
+        return found.astype(np.float64)
 
 
 def _build(
@@ -53,9 +73,15 @@ def _build(
             states[position, 1 : 2 * len(texts[text]) : 2] = texts[text]
     skips = np.zeros(states.shape, dtype=bool)
     skips[:, 3::2] = (states[:, 3::2] != states[:, 1:-2:2]) & (states[:, 3::2] != 0)
-    frames = np.arange(int(lengths[images].max()))
-    emissions = log_probabilities[images[None, :, None], frames[:, None, None], states[None]].astype(np.float64)
-    return _Lattice(order=order, lengths=lengths[images], ends=2 * counts, emissions=emissions, skips=skips)
+    return _Lattice(
+        order=order,
+        lengths=lengths[images],
+        ends=2 * counts,
+        skips=skips,
+        log_probabilities=log_probabilities,
+        images=images,
+        states=states,
+    )
 
 
 def score_texts(
@@ -82,40 +108,44 @@ def score_texts(
 
 def _forward(lattice: _Lattice) -> NDArray[np.float64]:
     """Sums over paths with linear probabilities, each frame's relative to its likeliest state."""
-    frames, texts, states = lattice.emissions.shape
+    texts, states = lattice.states.shape
     scores = np.full(texts, -np.inf)
     scores[(lattice.lengths == 0) & (lattice.ends == 0)] = 0.0
-    if frames:
-        peaks = lattice.emissions.max(axis=2)
+    # Two columns of zeros before the first state, so that moves by one and two states are plain slices.
+    sums = np.zeros((texts, states + 2))
+    moved = np.empty((texts, states))
+    stay, one, two = sums[:, 2:], sums[:, 1:-1], sums[:, :-2]
+    skips = lattice.skips.astype(np.float64)
+    divided = np.zeros(texts)  # logarithms of what was divided out
+    last_frames = lattice.lengths - 1
+    finishing = {int(frame): (last_frames == frame).nonzero()[0] for frame in np.unique(last_frames) if frame >= 0}
+    for begin in range(0, lattice.frames, lattice.stretch):
+        emissions = lattice.emissions(begin, begin + lattice.stretch)
+        peaks = emissions.max(axis=2)
         peaks = np.where(np.isneginf(peaks), 0.0, peaks)
-        chances = np.exp(lattice.emissions - peaks[:, :, None])
-        # Two columns of zeros before the first state, so that moves by one and two states are plain slices.
-        sums = np.zeros((texts, states + 2))
-        moved = np.empty((texts, states))
-        stay, one, two = sums[:, 2:], sums[:, 1:-1], sums[:, :-2]
-        skips = lattice.skips.astype(np.float64)
-        stay[:, :2] = chances[0, :, :2]
-        logarithms = np.cumsum(peaks, axis=0)  # (frames, texts), of what was divided out
+        chances = np.exp(emissions - peaks[:, :, None])
+        logarithms = divided + np.cumsum(peaks, axis=0)  # (frames, texts)
         rescaled = np.zeros(texts)
-        last_frames = lattice.lengths - 1
-        finishing = {int(frame): (last_frames == frame).nonzero()[0] for frame in np.unique(last_frames) if frame >= 0}
         with np.errstate(divide="ignore"):
-            for frame in range(frames):
+            for frame, chance in enumerate(chances, begin):
                 if frame:
                     np.multiply(two, skips, out=moved)
                     moved += one
                     moved += stay
-                    np.multiply(moved, chances[frame], out=stay)
+                    np.multiply(moved, chance, out=stay)
+                else:
+                    stay[:, :2] = chance[:, :2]
                 done = finishing.get(frame)
                 if done is not None:
                     ends = lattice.ends[done]
                     total = stay[done, ends] + np.where(ends > 0, one[done, ends], 0.0)
-                    scores[done] = np.log(total) + logarithms[frame, done] + rescaled[done]
+                    scores[done] = np.log(total) + logarithms[frame - begin, done] + rescaled[done]
                 if frame % _RESCALE_EVERY == _RESCALE_EVERY - 1:
                     scale = sums.max(axis=1)
                     scale[scale == 0.0] = 1.0
                     sums /= scale[:, None]
                     rescaled += np.log(scale)
+        divided = logarithms[-1] + rescaled
     result = np.empty(texts)
     result[lattice.order] = scores
     return result
@@ -145,30 +175,41 @@ def align(
 
 def _viterbi(lattice: _Lattice, paths: NDArray[np.int64]) -> None:
     """Writes the likeliest states into `paths` (texts, frames)."""
-    frames, texts, states = lattice.emissions.shape
+    frames = lattice.frames
     if not frames:
         return
-    # Two columns of impossibility before the first state, so that moves by one and two states are plain slices.
-    best = np.full((frames, texts, states + 2), -np.inf)
-    stay, one, two = best[:, :, 2:], best[:, :, 1:-1], best[:, :, :-2]
+    texts, states = lattice.states.shape
     barrier = np.where(lattice.skips, 0.0, -np.inf)
-    stay[0, :, :2] = lattice.emissions[0, :, :2]
-    for frame in range(1, frames):
-        here = stay[frame]
-        np.add(two[frame - 1], barrier, out=here)
-        np.maximum(here, one[frame - 1], out=here)
-        np.maximum(here, stay[frame - 1], out=here)
-        here += lattice.emissions[frame]
+    moves = np.zeros((frames - 1, texts, states), dtype=np.int8)  # states advanced on entering, at all but the first
+    finals = np.empty((texts, states))  # of each text, at the last frame of its image
+    previous = np.full((texts, states + 2), -np.inf)
+    previous[:, 2:4] = lattice.emissions(0, 1)[0, :, :2]
+    finals[lattice.lengths == 1] = previous[lattice.lengths == 1, 2:]
+    for begin in range(1, frames, lattice.stretch):
+        emissions = lattice.emissions(begin, begin + lattice.stretch)
+        # Two columns of impossibility before the first state, so that moves by one and two states are plain slices.
+        best = np.full((len(emissions) + 1, texts, states + 2), -np.inf)
+        best[0] = previous
+        stay, one, two = best[:, :, 2:], best[:, :, 1:-1], best[:, :, :-2]
+        for offset, emission in enumerate(emissions):
+            here = stay[offset + 1]
+            np.add(two[offset], barrier, out=here)
+            np.maximum(here, one[offset], out=here)
+            np.maximum(here, stay[offset], out=here)
+            here += emission
+        advanced = (one > stay)[:-1].astype(np.int8)
+        advanced[two[:-1] + barrier > np.maximum(one, stay)[:-1]] = 2
+        moves[begin - 1 : begin - 1 + len(emissions)] = advanced
+        ending = (lattice.lengths > begin) & (lattice.lengths <= begin + len(emissions))
+        finals[ending] = stay[lattice.lengths[ending] - begin, ending.nonzero()[0]]
+        previous = best[-1]
 
-    # States advanced on entering each state, at each frame but the first.
-    moves = (one > stay)[:-1].astype(np.int8)
-    moves[two[:-1] + barrier > np.maximum(one, stay)[:-1]] = 2
     for position, (text, length, end) in enumerate(
         zip(lattice.order.tolist(), lattice.lengths.tolist(), lattice.ends.tolist(), strict=True)
     ):
         if not length:
             continue
-        final = stay[length - 1, position]
+        final = finals[position]
         state = end - 1 if end and final[end - 1] > final[end] else end
         walked = moves[: length - 1, position].tobytes()
         path = [state]

@@ -10,7 +10,6 @@ the lexicon's trie and the context of the language model.
 """
 
 from functools import lru_cache
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,9 +167,7 @@ def make_guide(
     if several_words and _SPACE not in alphabet.symbols:
         raise OptionsError("several_words", "the model's alphabet has no space to put between words")
     if lexicon is not None:
-        if several_words and any(_SPACE in word for word in lexicon.words):
-            lexicon = Lexicon(chain.from_iterable(word.split(_SPACE) for word in lexicon.words))
-        bound = lexicon.bind(alphabet)
+        bound = (lexicon.parts() if several_words else lexicon).bind(alphabet)
     return Guide(
         alphabet,
         bound,

@@ -28,7 +28,7 @@ class Lexicon:
     whatever a reading may be: `Main Street 12` is one too, where the whole reading has to be an entry.
     """
 
-    __slots__ = ("_bound", "_digest", "_lock", "words")
+    __slots__ = ("_bound", "_digest", "_lock", "_parts", "words")
 
     def __init__(self, words: Iterable[str]) -> None:
         """Takes over the words.
@@ -46,6 +46,7 @@ class Lexicon:
             raise OptionsError(_FIELD, "holds no word")
         self._digest = hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogatepass")).digest()
         self._bound: dict[Alphabet, BoundLexicon] = {}
+        self._parts: Lexicon | None = None
         self._lock = threading.Lock()
 
     @classmethod
@@ -90,6 +91,14 @@ class Lexicon:
             if bound is None:
                 bound = self._bound[alphabet] = _bind(self.words, alphabet)
         return bound
+
+    def parts(self) -> "Lexicon":
+        """Returns the lexicon of the words that its entries are made of, split at spaces."""
+        with self._lock:
+            if self._parts is None:
+                spaced = any(" " in word for word in self.words)
+                self._parts = Lexicon(part for word in self.words for part in word.split(" ")) if spaced else self
+            return self._parts
 
     def __len__(self) -> int:
         return len(self.words)

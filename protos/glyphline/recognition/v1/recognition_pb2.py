@@ -26,15 +26,15 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*glyphline/recognition/v1/recognition.proto\x12\x18glyphline.recognition.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\"\xc3\x01\n\x10RecognizeRequest\x12.\n\x05image\x18\x01 \x01(\x0b\x32\x1f.glyphline.recognition.v1.Image\x12;\n\x06\x63onfig\x18\x02 \x01(\x0b\x32+.glyphline.recognition.v1.RecognitionConfig\x12\x1b\n\x0ereference_text\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\nrequest_id\x18\x04 \x01(\tB\x11\n\x0f_reference_text\"\x82\x02\n\x11RecognizeResponse\x12;\n\x0c\x61lternatives\x18\x01 \x03(\x0b\x32%.glyphline.recognition.v1.Alternative\x12\r\n\x05model\x18\x02 \x01(\t\x12\x15\n\rmodel_version\x18\x03 \x01(\t\x12=\n\nevaluation\x18\x04 \x01(\x0b\x32$.glyphline.recognition.v1.EvaluationH\x00\x88\x01\x01\x12<\n\x08metadata\x18\x05 \x01(\x0b\x32*.glyphline.recognition.v1.ResponseMetadataB\r\n\x0b_evaluation\"\x18\n\x05Image\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\"\xf8\x02\n\x11RecognitionConfig\x12\r\n\x05model\x18\x01 \x01(\t\x12\x15\n\rmodel_version\x18\x02 \x01(\t\x12\x39\n\x06greedy\x18\x03 \x01(\x0b\x32\'.glyphline.recognition.v1.GreedyDecoderH\x00\x12\x42\n\x0b\x62\x65\x61m_search\x18\x04 \x01(\x0b\x32+.glyphline.recognition.v1.BeamSearchDecoderH\x00\x12\x18\n\x10max_alternatives\x18\x05 \x01(\x05\x12\x19\n\x11max_output_length\x18\x06 \x01(\x05\x12\x1c\n\x12\x61llowed_characters\x18\x07 \x01(\tH\x01\x12\x1c\n\x14\x65nable_token_details\x18\t \x01(\x08\x12\x34\n\x08priority\x18\n \x01(\x0e\x32\".glyphline.recognition.v1.PriorityB\t\n\x07\x64\x65\x63oderB\x0c\n\nconstraint\"\x0f\n\rGreedyDecoder\"W\n\x11\x42\x65\x61mSearchDecoder\x12\x12\n\nbeam_width\x18\x01 \x01(\x05\x12\x1b\n\x0elength_penalty\x18\x02 \x01(\x02H\x00\x88\x01\x01\x42\x11\n\x0f_length_penalty\"\xb9\x01\n\x0b\x41lternative\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x17\n\nconfidence\x18\x02 \x01(\x02H\x00\x88\x01\x01\x12\x1c\n\x0flog_probability\x18\x03 \x01(\x02H\x01\x88\x01\x01\x12/\n\x06tokens\x18\x04 \x03(\x0b\x32\x1f.glyphline.recognition.v1.Token\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x42\r\n\x0b_confidenceB\x12\n\x10_log_probability\"y\n\x05Token\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x17\n\nconfidence\x18\x02 \x01(\x02H\x00\x88\x01\x01\x12\x31\n\x04span\x18\x03 \x01(\x0b\x32\x1e.glyphline.recognition.v1.SpanH\x01\x88\x01\x01\x42\r\n\x0b_confidenceB\x07\n\x05_span\"\"\n\x04Span\x12\r\n\x05start\x18\x01 \x01(\x02\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x02\"p\n\nEvaluation\x12\x15\n\redit_distance\x18\x01 \x01(\x05\x12\x18\n\x10reference_length\x18\x02 \x01(\x05\x12\x1c\n\x14\x63haracter_error_rate\x18\x03 \x01(\x02\x12\x13\n\x0b\x65xact_match\x18\x04 \x01(\x08\"\xc0\x01\n\x10ResponseMetadata\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x31\n\x0equeue_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x12inference_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nbatch_size\x18\x04 \x01(\x05\x12\x1a\n\x12\x65xecution_provider\x18\x05 \x01(\t\"\x88\x01\n\x15\x42\x61tchRecognizeRequest\x12\x32\n\x05items\x18\x01 \x03(\x0b\x32#.glyphline.recognition.v1.BatchItem\x12;\n\x06\x63onfig\x18\x02 \x01(\x0b\x32+.glyphline.recognition.v1.RecognitionConfig\"\xd8\x01\n\tBatchItem\x12\n\n\x02id\x18\x01 \x01(\t\x12.\n\x05image\x18\x02 \x01(\x0b\x32\x1f.glyphline.recognition.v1.Image\x12\x1b\n\x0ereference_text\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12@\n\x06\x63onfig\x18\x05 \x01(\x0b\x32+.glyphline.recognition.v1.RecognitionConfigH\x01\x88\x01\x01\x42\x11\n\x0f_reference_textB\t\n\x07_config\"T\n\x16\x42\x61tchRecognizeResponse\x12:\n\x07results\x18\x01 \x03(\x0b\x32).glyphline.recognition.v1.BatchItemResult\"\x8d\x01\n\x0f\x42\x61tchItemResult\x12\n\n\x02id\x18\x01 \x01(\t\x12?\n\x08response\x18\x02 \x01(\x0b\x32+.glyphline.recognition.v1.RecognizeResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x08\n\x06result\"\x9a\x01\n\x19StreamingRecognizeRequest\x12=\n\x06\x63onfig\x18\x01 \x01(\x0b\x32+.glyphline.recognition.v1.RecognitionConfigH\x00\x12\x33\n\x04item\x18\x02 \x01(\x0b\x32#.glyphline.recognition.v1.BatchItemH\x00\x42\t\n\x07request\"W\n\x1aStreamingRecognizeResponse\x12\x39\n\x06result\x18\x01 \x01(\x0b\x32).glyphline.recognition.v1.BatchItemResult\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"^\n\x12ListModelsResponse\x12/\n\x06models\x18\x01 \x03(\x0b\x32\x1f.glyphline.recognition.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"0\n\x0fGetModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\"B\n\x10GetModelResponse\x12.\n\x05model\x18\x01 \x01(\x0b\x32\x1f.glyphline.recognition.v1.Model\"\xe7\x02\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x0c\n\x04head\x18\x04 \x01(\t\x12\x10\n\x08\x61lphabet\x18\x05 \x03(\t\x12\x19\n\x11max_output_length\x18\x06 \x01(\x05\x12\x14\n\x0cimage_height\x18\x07 \x01(\x05\x12\x17\n\x0fmax_image_width\x18\x08 \x01(\x05\x12\x17\n\x0f\x64\x65\x66\x61ult_decoder\x18\t \x01(\t\x12\x1a\n\x12\x64\x65\x66\x61ult_beam_width\x18\n \x01(\x05\x12\x12\n\nis_default\x18\x0b \x01(\x08\x12\x11\n\tis_latest\x18\x0c \x01(\x08\x12\x1a\n\x12\x65xecution_provider\x18\r \x01(\t\x12\x0f\n\x07licence\x18\x0e \x01(\t\x12>\n\x0b\x65valuations\x18\x0f \x03(\x0b\x32).glyphline.recognition.v1.ModelEvaluation\"p\n\x0fModelEvaluation\x12\x10\n\x08\x64\x61ta_set\x18\x01 \x01(\t\x12\x13\n\x0bimage_count\x18\x02 \x01(\x05\x12\x1c\n\x14\x63haracter_error_rate\x18\x03 \x01(\x02\x12\x18\n\x10\x65xact_match_rate\x18\x04 \x01(\x02\"D\n\x16SubmitReferenceRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x16\n\x0ereference_text\x18\x02 \x01(\t\"\x92\x01\n\x17SubmitReferenceResponse\x12\x38\n\nevaluation\x18\x01 \x01(\x0b\x32$.glyphline.recognition.v1.Evaluation\x12\x17\n\x0frecognized_text\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x15\n\rmodel_version\x18\x04 \x01(\t*^\n\x08Priority\x12\x18\n\x14PRIORITY_UNSPECIFIED\x10\x00\x12\x10\n\x0cPRIORITY_LOW\x10\x01\x12\x13\n\x0fPRIORITY_NORMAL\x10\x02\x12\x11\n\rPRIORITY_HIGH\x10\x03\x32\xf5\x02\n\x12RecognitionService\x12\x64\n\tRecognize\x12*.glyphline.recognition.v1.RecognizeRequest\x1a+.glyphline.recognition.v1.RecognizeResponse\x12s\n\x0e\x42\x61tchRecognize\x12/.glyphline.recognition.v1.BatchRecognizeRequest\x1a\x30.glyphline.recognition.v1.BatchRecognizeResponse\x12\x83\x01\n\x12StreamingRecognize\x12\x33.glyphline.recognition.v1.StreamingRecognizeRequest\x1a\x34.glyphline.recognition.v1.StreamingRecognizeResponse(\x01\x30\x01\x32\xda\x01\n\x0cModelService\x12g\n\nListModels\x12+.glyphline.recognition.v1.ListModelsRequest\x1a,.glyphline.recognition.v1.ListModelsResponse\x12\x61\n\x08GetModel\x12).glyphline.recognition.v1.GetModelRequest\x1a*.glyphline.recognition.v1.GetModelResponse2\x89\x01\n\x0f\x46\x65\x65\x64\x62\x61\x63kService\x12v\n\x0fSubmitReference\x12\x30.glyphline.recognition.v1.SubmitReferenceRequest\x1a\x31.glyphline.recognition.v1.SubmitReferenceResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*glyphline/recognition/v1/recognition.proto\x12\x18glyphline.recognition.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\"\xc3\x01\n\x10RecognizeRequest\x12.\n\x05image\x18\x01 \x01(\x0b\x32\x1f.glyphline.recognition.v1.Image\x12;\n\x06\x63onfig\x18\x02 \x01(\x0b\x32+.glyphline.recognition.v1.RecognitionConfig\x12\x1b\n\x0ereference_text\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\nrequest_id\x18\x04 \x01(\tB\x11\n\x0f_reference_text\"\x82\x02\n\x11RecognizeResponse\x12;\n\x0c\x61lternatives\x18\x01 \x03(\x0b\x32%.glyphline.recognition.v1.Alternative\x12\r\n\x05model\x18\x02 \x01(\t\x12\x15\n\rmodel_version\x18\x03 \x01(\t\x12=\n\nevaluation\x18\x04 \x01(\x0b\x32$.glyphline.recognition.v1.EvaluationH\x00\x88\x01\x01\x12<\n\x08metadata\x18\x05 \x01(\x0b\x32*.glyphline.recognition.v1.ResponseMetadataB\r\n\x0b_evaluation\"\x18\n\x05Image\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\"\x85\x04\n\x11RecognitionConfig\x12\r\n\x05model\x18\x01 \x01(\t\x12\x15\n\rmodel_version\x18\x02 \x01(\t\x12\x39\n\x06greedy\x18\x03 \x01(\x0b\x32\'.glyphline.recognition.v1.GreedyDecoderH\x00\x12\x42\n\x0b\x62\x65\x61m_search\x18\x04 \x01(\x0b\x32+.glyphline.recognition.v1.BeamSearchDecoderH\x00\x12\x18\n\x10max_alternatives\x18\x05 \x01(\x05\x12\x19\n\x11max_output_length\x18\x06 \x01(\x05\x12\x1c\n\x12\x61llowed_characters\x18\x07 \x01(\tH\x01\x12\x34\n\x07lexicon\x18\x08 \x01(\x0b\x32!.glyphline.recognition.v1.LexiconH\x01\x12\x1c\n\x14\x65nable_token_details\x18\t \x01(\x08\x12\x34\n\x08priority\x18\n \x01(\x0e\x32\".glyphline.recognition.v1.Priority\x12?\n\x0elanguage_model\x18\x0b \x01(\x0b\x32\'.glyphline.recognition.v1.LanguageModel\x12\x14\n\x0clength_bonus\x18\x0c \x01(\x02\x42\t\n\x07\x64\x65\x63oderB\x0c\n\nconstraint\"=\n\x07Lexicon\x12\r\n\x05words\x18\x01 \x03(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x15\n\rseveral_words\x18\x03 \x01(\x08\"=\n\rLanguageModel\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x06weight\x18\x02 \x01(\x02H\x00\x88\x01\x01\x42\t\n\x07_weight\"\x0f\n\rGreedyDecoder\"W\n\x11\x42\x65\x61mSearchDecoder\x12\x12\n\nbeam_width\x18\x01 \x01(\x05\x12\x1b\n\x0elength_penalty\x18\x02 \x01(\x02H\x00\x88\x01\x01\x42\x11\n\x0f_length_penalty\"\xb9\x01\n\x0b\x41lternative\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x17\n\nconfidence\x18\x02 \x01(\x02H\x00\x88\x01\x01\x12\x1c\n\x0flog_probability\x18\x03 \x01(\x02H\x01\x88\x01\x01\x12/\n\x06tokens\x18\x04 \x03(\x0b\x32\x1f.glyphline.recognition.v1.Token\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x42\r\n\x0b_confidenceB\x12\n\x10_log_probability\"y\n\x05Token\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x17\n\nconfidence\x18\x02 \x01(\x02H\x00\x88\x01\x01\x12\x31\n\x04span\x18\x03 \x01(\x0b\x32\x1e.glyphline.recognition.v1.SpanH\x01\x88\x01\x01\x42\r\n\x0b_confidenceB\x07\n\x05_span\"\"\n\x04Span\x12\r\n\x05start\x18\x01 \x01(\x02\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x02\"p\n\nEvaluation\x12\x15\n\redit_distance\x18\x01 \x01(\x05\x12\x18\n\x10reference_length\x18\x02 \x01(\x05\x12\x1c\n\x14\x63haracter_error_rate\x18\x03 \x01(\x02\x12\x13\n\x0b\x65xact_match\x18\x04 \x01(\x08\"\xc0\x01\n\x10ResponseMetadata\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x31\n\x0equeue_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x12inference_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nbatch_size\x18\x04 \x01(\x05\x12\x1a\n\x12\x65xecution_provider\x18\x05 \x01(\t\"\x88\x01\n\x15\x42\x61tchRecognizeRequest\x12\x32\n\x05items\x18\x01 \x03(\x0b\x32#.glyphline.recognition.v1.BatchItem\x12;\n\x06\x63onfig\x18\x02 \x01(\x0b\x32+.glyphline.recognition.v1.RecognitionConfig\"\xd8\x01\n\tBatchItem\x12\n\n\x02id\x18\x01 \x01(\t\x12.\n\x05image\x18\x02 \x01(\x0b\x32\x1f.glyphline.recognition.v1.Image\x12\x1b\n\x0ereference_text\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12@\n\x06\x63onfig\x18\x05 \x01(\x0b\x32+.glyphline.recognition.v1.RecognitionConfigH\x01\x88\x01\x01\x42\x11\n\x0f_reference_textB\t\n\x07_config\"T\n\x16\x42\x61tchRecognizeResponse\x12:\n\x07results\x18\x01 \x03(\x0b\x32).glyphline.recognition.v1.BatchItemResult\"\x8d\x01\n\x0f\x42\x61tchItemResult\x12\n\n\x02id\x18\x01 \x01(\t\x12?\n\x08response\x18\x02 \x01(\x0b\x32+.glyphline.recognition.v1.RecognizeResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x08\n\x06result\"\x9a\x01\n\x19StreamingRecognizeRequest\x12=\n\x06\x63onfig\x18\x01 \x01(\x0b\x32+.glyphline.recognition.v1.RecognitionConfigH\x00\x12\x33\n\x04item\x18\x02 \x01(\x0b\x32#.glyphline.recognition.v1.BatchItemH\x00\x42\t\n\x07request\"W\n\x1aStreamingRecognizeResponse\x12\x39\n\x06result\x18\x01 \x01(\x0b\x32).glyphline.recognition.v1.BatchItemResult\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"^\n\x12ListModelsResponse\x12/\n\x06models\x18\x01 \x03(\x0b\x32\x1f.glyphline.recognition.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"0\n\x0fGetModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\"B\n\x10GetModelResponse\x12.\n\x05model\x18\x01 \x01(\x0b\x32\x1f.glyphline.recognition.v1.Model\"\xe7\x02\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x0c\n\x04head\x18\x04 \x01(\t\x12\x10\n\x08\x61lphabet\x18\x05 \x03(\t\x12\x19\n\x11max_output_length\x18\x06 \x01(\x05\x12\x14\n\x0cimage_height\x18\x07 \x01(\x05\x12\x17\n\x0fmax_image_width\x18\x08 \x01(\x05\x12\x17\n\x0f\x64\x65\x66\x61ult_decoder\x18\t \x01(\t\x12\x1a\n\x12\x64\x65\x66\x61ult_beam_width\x18\n \x01(\x05\x12\x12\n\nis_default\x18\x0b \x01(\x08\x12\x11\n\tis_latest\x18\x0c \x01(\x08\x12\x1a\n\x12\x65xecution_provider\x18\r \x01(\t\x12\x0f\n\x07licence\x18\x0e \x01(\t\x12>\n\x0b\x65valuations\x18\x0f \x03(\x0b\x32).glyphline.recognition.v1.ModelEvaluation\"p\n\x0fModelEvaluation\x12\x10\n\x08\x64\x61ta_set\x18\x01 \x01(\t\x12\x13\n\x0bimage_count\x18\x02 \x01(\x05\x12\x1c\n\x14\x63haracter_error_rate\x18\x03 \x01(\x02\x12\x18\n\x10\x65xact_match_rate\x18\x04 \x01(\x02\"D\n\x16SubmitReferenceRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x16\n\x0ereference_text\x18\x02 \x01(\t\"\x92\x01\n\x17SubmitReferenceResponse\x12\x38\n\nevaluation\x18\x01 \x01(\x0b\x32$.glyphline.recognition.v1.Evaluation\x12\x17\n\x0frecognized_text\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x15\n\rmodel_version\x18\x04 \x01(\t*^\n\x08Priority\x12\x18\n\x14PRIORITY_UNSPECIFIED\x10\x00\x12\x10\n\x0cPRIORITY_LOW\x10\x01\x12\x13\n\x0fPRIORITY_NORMAL\x10\x02\x12\x11\n\rPRIORITY_HIGH\x10\x03\x32\xf5\x02\n\x12RecognitionService\x12\x64\n\tRecognize\x12*.glyphline.recognition.v1.RecognizeRequest\x1a+.glyphline.recognition.v1.RecognizeResponse\x12s\n\x0e\x42\x61tchRecognize\x12/.glyphline.recognition.v1.BatchRecognizeRequest\x1a\x30.glyphline.recognition.v1.BatchRecognizeResponse\x12\x83\x01\n\x12StreamingRecognize\x12\x33.glyphline.recognition.v1.StreamingRecognizeRequest\x1a\x34.glyphline.recognition.v1.StreamingRecognizeResponse(\x01\x30\x01\x32\xda\x01\n\x0cModelService\x12g\n\nListModels\x12+.glyphline.recognition.v1.ListModelsRequest\x1a,.glyphline.recognition.v1.ListModelsResponse\x12\x61\n\x08GetModel\x12).glyphline.recognition.v1.GetModelRequest\x1a*.glyphline.recognition.v1.GetModelResponse2\x89\x01\n\x0f\x46\x65\x65\x64\x62\x61\x63kService\x12v\n\x0fSubmitReference\x12\x30.glyphline.recognition.v1.SubmitReferenceRequest\x1a\x31.glyphline.recognition.v1.SubmitReferenceResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'glyphline.recognition.v1.recognition_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PRIORITY']._serialized_start=3558
-  _globals['_PRIORITY']._serialized_end=3652
+  _globals['_PRIORITY']._serialized_start=3825
+  _globals['_PRIORITY']._serialized_end=3919
   _globals['_RECOGNIZEREQUEST']._serialized_start=130
   _globals['_RECOGNIZEREQUEST']._serialized_end=325
   _globals['_RECOGNIZERESPONSE']._serialized_start=328
@@ -42,53 +42,57 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_IMAGE']._serialized_start=588
   _globals['_IMAGE']._serialized_end=612
   _globals['_RECOGNITIONCONFIG']._serialized_start=615
-  _globals['_RECOGNITIONCONFIG']._serialized_end=991
-  _globals['_GREEDYDECODER']._serialized_start=993
-  _globals['_GREEDYDECODER']._serialized_end=1008
-  _globals['_BEAMSEARCHDECODER']._serialized_start=1010
-  _globals['_BEAMSEARCHDECODER']._serialized_end=1097
-  _globals['_ALTERNATIVE']._serialized_start=1100
-  _globals['_ALTERNATIVE']._serialized_end=1285
-  _globals['_TOKEN']._serialized_start=1287
-  _globals['_TOKEN']._serialized_end=1408
-  _globals['_SPAN']._serialized_start=1410
-  _globals['_SPAN']._serialized_end=1444
-  _globals['_EVALUATION']._serialized_start=1446
-  _globals['_EVALUATION']._serialized_end=1558
-  _globals['_RESPONSEMETADATA']._serialized_start=1561
-  _globals['_RESPONSEMETADATA']._serialized_end=1753
-  _globals['_BATCHRECOGNIZEREQUEST']._serialized_start=1756
-  _globals['_BATCHRECOGNIZEREQUEST']._serialized_end=1892
-  _globals['_BATCHITEM']._serialized_start=1895
-  _globals['_BATCHITEM']._serialized_end=2111
-  _globals['_BATCHRECOGNIZERESPONSE']._serialized_start=2113
-  _globals['_BATCHRECOGNIZERESPONSE']._serialized_end=2197
-  _globals['_BATCHITEMRESULT']._serialized_start=2200
-  _globals['_BATCHITEMRESULT']._serialized_end=2341
-  _globals['_STREAMINGRECOGNIZEREQUEST']._serialized_start=2344
-  _globals['_STREAMINGRECOGNIZEREQUEST']._serialized_end=2498
-  _globals['_STREAMINGRECOGNIZERESPONSE']._serialized_start=2500
-  _globals['_STREAMINGRECOGNIZERESPONSE']._serialized_end=2587
-  _globals['_LISTMODELSREQUEST']._serialized_start=2589
-  _globals['_LISTMODELSREQUEST']._serialized_end=2647
-  _globals['_LISTMODELSRESPONSE']._serialized_start=2649
-  _globals['_LISTMODELSRESPONSE']._serialized_end=2743
-  _globals['_GETMODELREQUEST']._serialized_start=2745
-  _globals['_GETMODELREQUEST']._serialized_end=2793
-  _globals['_GETMODELRESPONSE']._serialized_start=2795
-  _globals['_GETMODELRESPONSE']._serialized_end=2861
-  _globals['_MODEL']._serialized_start=2864
-  _globals['_MODEL']._serialized_end=3223
-  _globals['_MODELEVALUATION']._serialized_start=3225
-  _globals['_MODELEVALUATION']._serialized_end=3337
-  _globals['_SUBMITREFERENCEREQUEST']._serialized_start=3339
-  _globals['_SUBMITREFERENCEREQUEST']._serialized_end=3407
-  _globals['_SUBMITREFERENCERESPONSE']._serialized_start=3410
-  _globals['_SUBMITREFERENCERESPONSE']._serialized_end=3556
-  _globals['_RECOGNITIONSERVICE']._serialized_start=3655
-  _globals['_RECOGNITIONSERVICE']._serialized_end=4028
-  _globals['_MODELSERVICE']._serialized_start=4031
-  _globals['_MODELSERVICE']._serialized_end=4249
-  _globals['_FEEDBACKSERVICE']._serialized_start=4252
-  _globals['_FEEDBACKSERVICE']._serialized_end=4389
+  _globals['_RECOGNITIONCONFIG']._serialized_end=1132
+  _globals['_LEXICON']._serialized_start=1134
+  _globals['_LEXICON']._serialized_end=1195
+  _globals['_LANGUAGEMODEL']._serialized_start=1197
+  _globals['_LANGUAGEMODEL']._serialized_end=1258
+  _globals['_GREEDYDECODER']._serialized_start=1260
+  _globals['_GREEDYDECODER']._serialized_end=1275
+  _globals['_BEAMSEARCHDECODER']._serialized_start=1277
+  _globals['_BEAMSEARCHDECODER']._serialized_end=1364
+  _globals['_ALTERNATIVE']._serialized_start=1367
+  _globals['_ALTERNATIVE']._serialized_end=1552
+  _globals['_TOKEN']._serialized_start=1554
+  _globals['_TOKEN']._serialized_end=1675
+  _globals['_SPAN']._serialized_start=1677
+  _globals['_SPAN']._serialized_end=1711
+  _globals['_EVALUATION']._serialized_start=1713
+  _globals['_EVALUATION']._serialized_end=1825
+  _globals['_RESPONSEMETADATA']._serialized_start=1828
+  _globals['_RESPONSEMETADATA']._serialized_end=2020
+  _globals['_BATCHRECOGNIZEREQUEST']._serialized_start=2023
+  _globals['_BATCHRECOGNIZEREQUEST']._serialized_end=2159
+  _globals['_BATCHITEM']._serialized_start=2162
+  _globals['_BATCHITEM']._serialized_end=2378
+  _globals['_BATCHRECOGNIZERESPONSE']._serialized_start=2380
+  _globals['_BATCHRECOGNIZERESPONSE']._serialized_end=2464
+  _globals['_BATCHITEMRESULT']._serialized_start=2467
+  _globals['_BATCHITEMRESULT']._serialized_end=2608
+  _globals['_STREAMINGRECOGNIZEREQUEST']._serialized_start=2611
+  _globals['_STREAMINGRECOGNIZEREQUEST']._serialized_end=2765
+  _globals['_STREAMINGRECOGNIZERESPONSE']._serialized_start=2767
+  _globals['_STREAMINGRECOGNIZERESPONSE']._serialized_end=2854
+  _globals['_LISTMODELSREQUEST']._serialized_start=2856
+  _globals['_LISTMODELSREQUEST']._serialized_end=2914
+  _globals['_LISTMODELSRESPONSE']._serialized_start=2916
+  _globals['_LISTMODELSRESPONSE']._serialized_end=3010
+  _globals['_GETMODELREQUEST']._serialized_start=3012
+  _globals['_GETMODELREQUEST']._serialized_end=3060
+  _globals['_GETMODELRESPONSE']._serialized_start=3062
+  _globals['_GETMODELRESPONSE']._serialized_end=3128
+  _globals['_MODEL']._serialized_start=3131
+  _globals['_MODEL']._serialized_end=3490
+  _globals['_MODELEVALUATION']._serialized_start=3492
+  _globals['_MODELEVALUATION']._serialized_end=3604
+  _globals['_SUBMITREFERENCEREQUEST']._serialized_start=3606
+  _globals['_SUBMITREFERENCEREQUEST']._serialized_end=3674
+  _globals['_SUBMITREFERENCERESPONSE']._serialized_start=3677
+  _globals['_SUBMITREFERENCERESPONSE']._serialized_end=3823
+  _globals['_RECOGNITIONSERVICE']._serialized_start=3922
+  _globals['_RECOGNITIONSERVICE']._serialized_end=4295
+  _globals['_MODELSERVICE']._serialized_start=4298
+  _globals['_MODELSERVICE']._serialized_end=4516
+  _globals['_FEEDBACKSERVICE']._serialized_start=4519
+  _globals['_FEEDBACKSERVICE']._serialized_end=4656
 # @@protoc_insertion_point(module_scope)

@@ -55,7 +55,7 @@ class Image(_message.Message):
     def __init__(self, content: _Optional[bytes] = ...) -> None: ...
 
 class RecognitionConfig(_message.Message):
-    __slots__ = ("model", "model_version", "greedy", "beam_search", "max_alternatives", "max_output_length", "allowed_characters", "enable_token_details", "priority")
+    __slots__ = ("model", "model_version", "greedy", "beam_search", "max_alternatives", "max_output_length", "allowed_characters", "lexicon", "enable_token_details", "priority", "language_model", "length_bonus")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
     GREEDY_FIELD_NUMBER: _ClassVar[int]
@@ -63,8 +63,11 @@ class RecognitionConfig(_message.Message):
     MAX_ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
     MAX_OUTPUT_LENGTH_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_CHARACTERS_FIELD_NUMBER: _ClassVar[int]
+    LEXICON_FIELD_NUMBER: _ClassVar[int]
     ENABLE_TOKEN_DETAILS_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    LANGUAGE_MODEL_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_BONUS_FIELD_NUMBER: _ClassVar[int]
     model: str
     model_version: str
     greedy: GreedyDecoder
@@ -72,9 +75,30 @@ class RecognitionConfig(_message.Message):
     max_alternatives: int
     max_output_length: int
     allowed_characters: str
+    lexicon: Lexicon
     enable_token_details: bool
     priority: Priority
-    def __init__(self, model: _Optional[str] = ..., model_version: _Optional[str] = ..., greedy: _Optional[_Union[GreedyDecoder, _Mapping]] = ..., beam_search: _Optional[_Union[BeamSearchDecoder, _Mapping]] = ..., max_alternatives: _Optional[int] = ..., max_output_length: _Optional[int] = ..., allowed_characters: _Optional[str] = ..., enable_token_details: bool = ..., priority: _Optional[_Union[Priority, str]] = ...) -> None: ...
+    language_model: LanguageModel
+    length_bonus: float
+    def __init__(self, model: _Optional[str] = ..., model_version: _Optional[str] = ..., greedy: _Optional[_Union[GreedyDecoder, _Mapping]] = ..., beam_search: _Optional[_Union[BeamSearchDecoder, _Mapping]] = ..., max_alternatives: _Optional[int] = ..., max_output_length: _Optional[int] = ..., allowed_characters: _Optional[str] = ..., lexicon: _Optional[_Union[Lexicon, _Mapping]] = ..., enable_token_details: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., language_model: _Optional[_Union[LanguageModel, _Mapping]] = ..., length_bonus: _Optional[float] = ...) -> None: ...
+
+class Lexicon(_message.Message):
+    __slots__ = ("words", "name", "several_words")
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SEVERAL_WORDS_FIELD_NUMBER: _ClassVar[int]
+    words: _containers.RepeatedScalarFieldContainer[str]
+    name: str
+    several_words: bool
+    def __init__(self, words: _Optional[_Iterable[str]] = ..., name: _Optional[str] = ..., several_words: bool = ...) -> None: ...
+
+class LanguageModel(_message.Message):
+    __slots__ = ("name", "weight")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    weight: float
+    def __init__(self, name: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class GreedyDecoder(_message.Message):
     __slots__ = ()

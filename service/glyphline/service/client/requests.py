@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import grpc
 from google.protobuf.message import Message
 
+from glyphline.models.decoding.language_model import CharacterModel
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.errors import OptionsError
 from glyphline.recognition.v1 import recognition_pb2 as api
@@ -71,6 +72,8 @@ def make_config(
     if options is None:
         return config
     options.validate()
+    if isinstance(options.language_model, CharacterModel):
+        raise OptionsError("language_model", "cannot be sent to a server: name one that it has loaded")
     if options.length_penalty is not None and options.decoder != "beam":
         raise OptionsError("length_penalty", "can be asked of a server only together with decoder='beam'")
     if options.decoder == "greedy":
@@ -83,6 +86,16 @@ def make_config(
     config.max_output_length = options.max_output_length or 0
     if options.allowed_characters is not None:
         config.allowed_characters = options.allowed_characters
+    if options.lexicon is not None:
+        config.lexicon.several_words = options.several_words
+        if isinstance(options.lexicon, str):
+            config.lexicon.name = options.lexicon
+        else:
+            config.lexicon.words.extend(options.lexicon.words)
+    if options.language_model is not None:
+        config.language_model.name = options.language_model
+        config.language_model.weight = options.language_model_weight
+    config.length_bonus = options.length_bonus
     config.enable_token_details = options.token_details
     return config
 
