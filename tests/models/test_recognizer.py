@@ -131,7 +131,7 @@ class TestReading:
 class TestOutcomes:
     def test_one_bad_image_harms_no_other(self, recognizer: Recognizer, contents: list[bytes], encode: Encode) -> None:
         good = contents[0]
-        wide = encode(white(4000, 10))
+        wide = encode(white(10_000, 10))
         found = recognizer.recognize([b"", good, b"no image", good[: len(good) // 2], wide, good])
         kinds = [EmptyImageError, Reading, UndecodableImageError, UndecodableImageError, ImageTooWideError, Reading]
         assert [type(outcome) for outcome in found] == kinds

@@ -29,6 +29,7 @@ __all__ = [
     "Evaluation",
     "HeadName",
     "Manifest",
+    "Precision",
     "Probe",
     "StateTensor",
     "load_bundle",
@@ -41,6 +42,9 @@ SCHEMA_VERSION: Final = 1
 
 HeadName = Literal["ctc", "attention", "flatten", "image-first", "pooled-state"]
 """Kinds of network; all but `ctc` write step by step."""
+
+Precision = Literal["fp32", "int8"]
+"""Numbers that a bundle's networks compute in: those of training, or a variant made for speed."""
 
 _NETWORK = {"network"}
 _STEPS = {"encoder", "decoder_step"}
@@ -141,6 +145,24 @@ class DataSource(_Record):
     use: str
 
 
+class Variant(_Record):
+    """Other graphs of the same networks, faster and a little less exact, and what was measured before they were taken.
+
+    Attributes:
+        graphs: File of each graph that has another; the others are shared.
+        images: Strips that both were measured on.
+        cer: Character error rate of the variant.
+        cer_fp32: Character error rate of the graphs it was made of.
+        margin: Greatest rise of the rate that was allowed.
+    """
+
+    graphs: dict[str, PlainName] = Field(min_length=1)
+    images: int = Field(ge=0)
+    cer: Rate
+    cer_fp32: Rate
+    margin: Rate
+
+
 class Manifest(_Record):
     """All that is to be known of a bundle besides its weights.
 
@@ -158,6 +180,7 @@ class Manifest(_Record):
         width_multiple: The graphs take only widths that are a multiple of it.
         temperature: Log-probabilities are divided by it before confidences are taken from them.
         graphs: File of each graph: `network` of a CTC head, `encoder` and `decoder_step` of any other.
+        variants: Other graphs of the same networks, by the numbers they compute in.
         states: Recurrent state of a step-wise head's decoder, in the order of its graphs' tensors.
         probe: Checked whenever the bundle is loaded.
         training: How the model was made.
@@ -182,6 +205,7 @@ class Manifest(_Record):
     width_multiple: int = Field(default=1, ge=1)
     temperature: float = Field(default=1.0, gt=0.0)
     graphs: dict[str, PlainName]
+    variants: dict[Literal["int8"], Variant] = {}
     states: list[StateTensor] = []
     probe: Probe
     training: dict[str, JsonValue] = {}
@@ -197,6 +221,9 @@ class Manifest(_Record):
         expected = _NETWORK if self.head == "ctc" else _STEPS
         if set(self.graphs) != expected:
             raise ValueError(f"a bundle with the head {self.head} has the graphs {sorted(expected)}")
+        for name, variant in self.variants.items():
+            if unknown := sorted(set(variant.graphs) - expected):
+                raise ValueError(f"the variant {name} has the graph {unknown[0]}, which a {self.head} head has not")
         if (self.head != "ctc") != bool(self.states):
             raise ValueError("a head that writes step by step, and no CTC head, lists its recurrent states")
         if self.head != "attention" and any(state.kind == "frames" for state in self.states):
@@ -218,7 +245,8 @@ class Manifest(_Record):
     @property
     def required_files(self) -> set[str]:
         """Files the bundle cannot do without, the manifest apart."""
-        return {*self.graphs.values(), self.probe.image, MODEL_CARD_NAME}
+        variants = {file for variant in self.variants.values() for file in variant.graphs.values()}
+        return {*self.graphs.values(), *variants, self.probe.image, MODEL_CARD_NAME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +264,22 @@ class Bundle:
     def file(self, name: str) -> Path:
         """Returns the path of one of its files."""
         return self.path / name
+
+    def graphs(self, precision: Precision = "fp32") -> dict[str, str]:
+        """Returns the file of each graph, by role.
+
+        Raises:
+            BundleError: If the bundle has no variant of that precision.
+        """
+        graphs: dict[str, str] = dict(self.manifest.graphs)
+        if precision == "fp32":
+            return graphs
+        variant = self.manifest.variants.get(precision)
+        if variant is None:
+            raise BundleError(
+                f"{self.path}: the bundle has no {precision} variant; `glyphline quantise` makes one, or use fp32"
+            )
+        return graphs | variant.graphs
 
 
 def load_bundle(path: Path | str) -> Bundle:

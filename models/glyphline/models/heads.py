@@ -2,24 +2,22 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import MANIFEST_NAME, Bundle
+from glyphline.models.bundle import MANIFEST_NAME, Bundle, Precision
 from glyphline.models.decoding.attention import StepOutput, decode_attention
 from glyphline.models.decoding.ctc import decode_ctc
 from glyphline.models.decoding.distributions import FloatArray
 from glyphline.models.decoding.options import ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
 from glyphline.models.errors import BundleError
-from glyphline.models.session import Device, open_session, session_device
+from glyphline.models.long_lines import Window, merge_frames
+from glyphline.models.session import Device, Provider, Session, open_session, session_device
 from glyphline.models.timings import StageTimings
-
-if TYPE_CHECKING:
-    import onnxruntime
 
 __all__ = ["HEADS_THAT_LOOK_AT_FRAMES", "CtcHead", "Head", "StepHead", "open_head"]
 
@@ -57,7 +55,16 @@ class Head(Protocol):
         """
 
 
-def open_head(bundle: Bundle, alphabet: Alphabet, device: Device, threads: int, *, allow_cpu_fallback: bool) -> Head:
+def open_head(
+    bundle: Bundle,
+    alphabet: Alphabet,
+    device: Device,
+    threads: int,
+    *,
+    allow_cpu_fallback: bool,
+    provider: Provider = "onnxruntime",
+    precision: Precision = "fp32",
+) -> Head:
     """Opens the graphs of a bundle.
 
     Args:
@@ -66,21 +73,27 @@ def open_head(bundle: Bundle, alphabet: Alphabet, device: Device, threads: int, 
         device: Where to run them.
         threads: Threads a single run may use.
         allow_cpu_fallback: Whether the CPU will do if the device is not to be had.
+        provider: What runs them there.
+        precision: Which variant of the graphs.
 
     Returns:
         The head.
 
     Raises:
-        BundleError: If a graph cannot be opened or does not fit the manifest.
+        BundleError: If the bundle has no such variant, or a graph cannot be opened or does not fit the manifest.
         DeviceError: If the device is not available.
     """
-    sessions = {}
-    for role, name in bundle.manifest.graphs.items():
-        sessions[role] = open_session(bundle.file(name), device, threads, allow_cpu_fallback=allow_cpu_fallback)
-    files = {role: bundle.file(name) for role, name in bundle.manifest.graphs.items()}
+    files = {role: bundle.file(name) for role, name in bundle.graphs(precision).items()}
+    sessions = {
+        role: open_session(file, device, threads, allow_cpu_fallback=allow_cpu_fallback, provider=provider)
+        for role, file in files.items()
+    }
     if bundle.manifest.head == "ctc":
         _check_graph(sessions["network"], files["network"], _INPUTS, CtcHead.outputs, alphabet)
-        return CtcHead(sessions["network"])
+        manifest = bundle.manifest
+        return CtcHead(
+            sessions["network"], multiple=manifest.width_multiple, pixels_per_frame=manifest.pixels_per_frame
+        )
     states = [state.name for state in bundle.manifest.states]
     encoder, step = sessions["encoder"], sessions["decoder_step"]
     head = StepHead(
@@ -92,7 +105,7 @@ def open_head(bundle: Bundle, alphabet: Alphabet, device: Device, threads: int, 
 
 
 def _check_graph(
-    session: "onnxruntime.InferenceSession",
+    session: Session,
     file: Path,
     inputs: Sequence[str],
     outputs: Sequence[str],
@@ -122,8 +135,17 @@ class CtcHead:
 
     outputs = ("log_probabilities", "lengths")
 
-    def __init__(self, session: "onnxruntime.InferenceSession") -> None:
+    def __init__(self, session: Session, *, multiple: int, pixels_per_frame: float) -> None:
+        """Puts a head together.
+
+        Args:
+            session: The graph.
+            multiple: The graph takes only widths that are a multiple of it.
+            pixels_per_frame: Columns of a frame.
+        """
         self._session = session
+        self._multiple = multiple
+        self._pixels_per_frame = pixels_per_frame
 
     @property
     def provider(self) -> str:
@@ -144,14 +166,54 @@ class CtcHead:
         with timings.measure("search"):
             return decode_ctc(log_probabilities, lengths, options, temperature=temperature)
 
+    def read_windows(
+        self,
+        strip: NDArray[np.uint8],
+        windows: Sequence[Window],
+        batch: int,
+        options: ResolvedOptions,
+        temperature: float,
+        timings: StageTimings,
+    ) -> list[Hypothesis]:
+        """Reads one strip that is too wide for a single run.
+
+        Args:
+            strip: (height, width), normalised; the width is a multiple of what the graph takes.
+            windows: How it is cut.
+            batch: Most windows in a run.
+            options: Search, restrictions and limits.
+            temperature: Calibrates confidences.
+            timings: Is told the time spent.
+
+        Returns:
+            The hypotheses, best first, at least one.
+        """
+        widest = max(window.stop - window.start for window in windows)
+        widest += -widest % self._multiple
+        parts: list[FloatArray] = []
+        for begin in range(0, len(windows), batch):
+            some = windows[begin : begin + batch]
+            images = np.zeros((len(some), 1, len(strip), widest), dtype=np.uint8)
+            widths = np.array([window.stop - window.start for window in some], dtype=np.int64)
+            for image, window in zip(images, some, strict=True):
+                image[0, :, : window.stop - window.start] = strip[:, window.start : window.stop]
+            timings.batches.append((len(some), 1.0 - float(widths.sum()) / (len(some) * widest)))
+            with timings.measure("infer"):
+                found, lengths = self._session.run(self.outputs, {"images": images, "widths": widths})
+            parts += [frames[:length] for frames, length in zip(found, lengths.tolist(), strict=True)]
+        with timings.measure("search"):
+            merged = merge_frames(parts, windows, self._pixels_per_frame)
+            whole = np.array([len(merged)], dtype=np.int64)
+            return decode_ctc(merged[None], whole, options, temperature=temperature)[0]
+
 
 class StepHead:
     """Two graphs: an encoder, and a decoder that takes one step at a time."""
 
     def __init__(
         self,
-        encoder: "onnxruntime.InferenceSession",
-        step: "onnxruntime.InferenceSession",
+        encoder: Session,
+        step: Session,
         states: Sequence[str],
         start: int,
         *,

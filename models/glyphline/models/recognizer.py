@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import MANIFEST_NAME, Bundle, load_bundle
+from glyphline.models.bundle import MANIFEST_NAME, Bundle, Precision, load_bundle
 from glyphline.models.decoding.confidence import hypothesis_confidence, line_confidence
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
 from glyphline.models.decoding.readings import Alternative, Hypothesis, Reading, Token
 from glyphline.models.errors import BundleError, ImageError, OptionsError
-from glyphline.models.heads import Head, open_head
+from glyphline.models.heads import CtcHead, Head, open_head
 from glyphline.models.image import GreyImage, ImageLimits, normalise, read_image
+from glyphline.models.long_lines import LONGEST_LINE, WINDOW, plan_windows, readable_width, widest_strip
 from glyphline.models.repository import DEFAULT_NAME, ModelRepository, pretrained_root
-from glyphline.models.session import Device
+from glyphline.models.session import Device, Provider
 from glyphline.models.timings import StageTimings
 
 __all__ = ["BUCKET_STEP", "MAX_COLUMNS", "Recognizer", "StageTimings", "bucket_width", "load_recognizer"]
@@ -61,17 +62,23 @@ class Recognizer:
     neither the other images of the call nor their order.
     """
 
-    def __init__(self, bundle: Bundle, head: Head) -> None:
+    def __init__(self, bundle: Bundle, head: Head, precision: Precision = "fp32") -> None:
         """Puts a recogniser together; `load` is the usual way to one.
 
         Args:
             bundle: What is read, and how.
             head: The opened networks of the bundle.
+            precision: Which variant of the networks they are.
         """
         self.bundle = bundle
+        self.precision = precision
         self.alphabet = Alphabet(bundle.manifest.alphabet)
         self._head = head
-        self._multiple = lcm(BUCKET_STEP, bundle.manifest.width_multiple)
+        # OpenVINO prepares itself anew for every shape: it is given few widths, and batches of 1, 2, 4, 8 and so on.
+        self._few_shapes = head.provider.startswith("OpenVINO")
+        step = 2 * BUCKET_STEP if self._few_shapes else BUCKET_STEP
+        self._multiple = lcm(step, bundle.manifest.width_multiple)
+        self._settings = bundle.manifest.image.model_copy(update={"max_width": widest_strip(bundle.manifest)})
 
     @classmethod
     def load(
@@ -81,6 +88,8 @@ class Recognizer:
         device: Device = "cpu",
         threads: int = 1,
         allow_cpu_fallback: bool = False,
+        provider: Provider = "onnxruntime",
+        precision: Precision = "fp32",
         verify_probe: bool = True,
     ) -> Self:
         """Opens the networks of a bundle and makes sure that they read what they should.
@@ -90,6 +99,8 @@ class Recognizer:
             device: Where to run.
             threads: Threads that one call may use within the networks.
             allow_cpu_fallback: Whether the CPU will do if the device is not to be had.
+            provider: What runs them there.
+            precision: Which variant of the networks.
             verify_probe: Whether to read the bundle's probe image and compare.
 
         Returns:
@@ -100,16 +111,24 @@ class Recognizer:
             DeviceError: If the device is not available, or ONNX Runtime is not.
         """
         alphabet = Alphabet(bundle.manifest.alphabet)
-        head = open_head(bundle, alphabet, device, threads, allow_cpu_fallback=allow_cpu_fallback)
-        recognizer = cls(bundle, head)
+        head = open_head(
+            bundle,
+            alphabet,
+            device,
+            threads,
+            allow_cpu_fallback=allow_cpu_fallback,
+            provider=provider,
+            precision=precision,
+        )
+        recognizer = cls(bundle, head, precision)
         if verify_probe:
             recognizer.verify_probe()
         return recognizer
 
     @property
     def provider(self) -> str:
-        """The execution provider the networks really run on, such as `CPUExecutionProvider`."""
-        return self._head.provider
+        """What the networks really run on, such as `CPUExecutionProvider`, with the variant if it is not the usual."""
+        return self._head.provider if self.precision == "fp32" else f"{self._head.provider} {self.precision}"
 
     def with_temperature(self, temperature: float) -> Self:
         """Returns the same recogniser with other confidences; the networks are shared, the texts stay the same.
@@ -118,7 +137,7 @@ class Recognizer:
             temperature: Takes the place of the bundle's; above 0.
         """
         manifest = self.bundle.manifest.model_copy(update={"temperature": temperature})
-        return type(self)(replace(self.bundle, manifest=manifest), self._head)
+        return type(self)(replace(self.bundle, manifest=manifest), self._head, self.precision)
 
     def recognize(
         self,
@@ -162,9 +181,14 @@ class Recognizer:
                 else:
                     buckets.setdefault(bucket_width(strip.pixels.shape[1], self._multiple), []).append(strip)
         for width, strips in sorted(buckets.items()):
+            if width > bucket_width(manifest.image.max_width, self._multiple):
+                # A limit on the text's length is meant for strips: of a line it would cut off most.
+                unlimited = replace(resolved, max_output_length=options.max_output_length or LONGEST_LINE)
+                outcomes.update((strip.index, self._read_line(strip, unlimited, timings)) for strip in strips)
+                continue
             size = max(1, min(max_batch, MAX_COLUMNS // width))
-            for begin in range(0, len(strips), size):
-                outcomes.update(self._read_batch(strips[begin : begin + size], width, resolved, timings))
+            for begin, end in self._cut(len(strips), size):
+                outcomes.update(self._read_batch(strips[begin:end], width, resolved, timings))
         return [outcomes[index] for index in range(len(images))]
 
     def verify_probe(self) -> None:
@@ -191,7 +215,18 @@ class Recognizer:
 
     def _prepare(self, index: int, image: bytes | GreyImage, limits: ImageLimits) -> _Strip:
         grey = image if isinstance(image, GreyImage) else read_image(image, limits)
-        return _Strip(index, normalise(grey, self.bundle.manifest.image), grey.width, grey.height)
+        readable_width(grey.width, grey.height, self.bundle.manifest)  # refuses what `normalise` would refuse less well
+        return _Strip(index, normalise(grey, self._settings), grey.width, grey.height)
+
+    def _cut(self, count: int, size: int) -> Iterator[tuple[int, int]]:
+        """Cuts a bucket into batches of at most `size`."""
+        begin = 0
+        while begin < count:
+            batch = min(size, count - begin)
+            if self._few_shapes:
+                batch = 1 << (batch.bit_length() - 1)
+            yield begin, begin + batch
+            begin += batch
 
     def _read_batch(
         self, strips: Sequence[_Strip], width: int, options: ResolvedOptions, timings: StageTimings
@@ -210,6 +245,16 @@ class Recognizer:
                 [self._reading(hypotheses, strip, options) for hypotheses, strip in zip(found, strips, strict=True)],
                 strict=True,
             )
+
+    def _read_line(self, strip: _Strip, options: ResolvedOptions, timings: StageTimings) -> Reading:
+        """Reads a strip that is too wide to be read in one piece; only a CTC head is given such."""
+        assert isinstance(self._head, CtcHead)
+        windows = plan_windows(strip.pixels.shape[1])
+        found = self._head.read_windows(
+            strip.pixels, windows, MAX_COLUMNS // WINDOW, options, self.bundle.manifest.temperature, timings
+        )
+        with timings.measure("search"):
+            return self._reading(found, strip, options)
 
     def _reading(self, hypotheses: Sequence[Hypothesis], strip: _Strip, options: ResolvedOptions) -> Reading:
         """Puts hypotheses into the caller's terms."""
@@ -257,6 +302,8 @@ def load_recognizer(
     device: Device = "cpu",
     threads: int = 1,
     allow_cpu_fallback: bool = False,
+    provider: Provider = "onnxruntime",
+    precision: Precision = "fp32",
     verify_probe: bool = True,
 ) -> Recognizer:
     """Loads a recogniser by the name of a shipped model or from the folder of a bundle.
@@ -267,6 +314,8 @@ def load_recognizer(
         device: Where to run.
         threads: Threads that one call may use within the networks.
         allow_cpu_fallback: Whether the CPU will do if the device is not to be had.
+        provider: What runs the networks there.
+        precision: Which variant of the networks.
         verify_probe: Whether to read the bundle's probe image and compare.
 
     Returns:
@@ -286,5 +335,7 @@ def load_recognizer(
         device=device,
         threads=threads,
         allow_cpu_fallback=allow_cpu_fallback,
+        provider=provider,
+        precision=precision,
         verify_probe=verify_probe,
     )

@@ -6,23 +6,40 @@ the host inside a container that owns a fraction of it.
 
 import importlib.metadata
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
 
 from glyphline.models.errors import BundleError, DeviceError
 
-if TYPE_CHECKING:
-    import onnxruntime
-
-__all__ = ["Device", "available_threads", "check_runtime", "open_session", "session_device"]
+__all__ = ["Device", "Provider", "Session", "available_threads", "check_runtime", "open_session", "session_device"]
 
 Device = Literal["cpu", "cuda"]
+Provider = Literal["onnxruntime", "openvino"]
+"""What runs graphs on the device: ONNX Runtime's own kernels, or, on the CPU, OpenVINO."""
 
 _PROVIDERS: dict[Device, str] = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 _ERRORS_ONLY = 3  # of ONNX Runtime's severities
+
+
+class Session(Protocol):
+    """An opened graph. It may be run from several threads at once."""
+
+    def get_inputs(self) -> Sequence[Any]:
+        """Lists the inputs, each with `name` and `shape`."""
+
+    def get_outputs(self) -> Sequence[Any]:
+        """Lists the outputs, each with `name` and `shape`."""
+
+    def get_providers(self) -> Sequence[str]:
+        """Names what really runs the graph, first of all what runs most of it."""
+
+    def run(self, outputs: Sequence[str] | None, inputs: Mapping[str, NDArray[Any]], /) -> list[NDArray[Any]]:
+        """Runs the graph and returns the outputs wanted, in order; all of them for None."""
 
 
 def available_threads(
@@ -119,8 +136,13 @@ def _is_installed(distribution: str) -> bool:
 
 
 def open_session(
-    path: Path, device: Device = "cpu", threads: int = 1, *, allow_cpu_fallback: bool = False
-) -> "onnxruntime.InferenceSession":
+    path: Path,
+    device: Device = "cpu",
+    threads: int = 1,
+    *,
+    allow_cpu_fallback: bool = False,
+    provider: Provider = "onnxruntime",
+) -> Session:
     """Opens a graph for inference.
 
     Args:
@@ -128,14 +150,28 @@ def open_session(
         device: Where it has to run.
         threads: Threads a single run may use.
         allow_cpu_fallback: Whether a graph meant for a GPU may run on the CPU if there is no GPU to be had.
+        provider: What runs it there.
 
     Returns:
         The session. It may be run from several threads at once.
 
     Raises:
-        DeviceError: If ONNX Runtime is missing, or the session would not run on the device.
-        BundleError: If the file holds no graph that ONNX Runtime can open.
+        DeviceError: If what should run it is missing, or the session would not run on the device.
+        BundleError: If the file holds no graph that can be opened.
     """
+    if provider == "openvino":
+        if device != "cpu":
+            raise DeviceError(f"provider 'openvino' runs on device 'cpu' only, not on {device!r}")
+        # What it takes to load is spent only where it is used.
+        from glyphline.models.openvino_session import OpenVinoSession  # noqa: PLC0415
+
+        return OpenVinoSession(path, threads)
+    if provider != "onnxruntime":
+        raise DeviceError(f"unknown provider {provider!r}; there is onnxruntime, openvino")
+    return _open_onnxruntime(path, device, threads, allow_cpu_fallback)
+
+
+def _open_onnxruntime(path: Path, device: Device, threads: int, allow_cpu_fallback: bool) -> Session:
     check_runtime()
     import onnxruntime  # noqa: PLC0415  (optional)
 
@@ -159,7 +195,7 @@ def open_session(
     # ONNX Runtime's own `session.disable_cpu_ep_fallback` is of no use: it refuses every graph with dynamic shapes,
     # because ONNX Runtime always computes shapes on the CPU.
     try:
-        session = onnxruntime.InferenceSession(
+        session: Session = onnxruntime.InferenceSession(
             path, options, providers=_preferences(provider), enable_fallback=int(fallback)
         )
     except Exception as error:
@@ -172,8 +208,8 @@ def open_session(
     return session
 
 
-def session_device(session: Any) -> str:  # noqa: ANN401  (ONNX Runtime has no types)
-    """Returns the execution provider a session really uses, such as `CPUExecutionProvider`."""
+def session_device(session: Session) -> str:
+    """Returns what a session really runs on, such as `CPUExecutionProvider` or `OpenVINO (bf16)`."""
     return str(session.get_providers()[0])
 
 
