@@ -71,3 +71,12 @@ def test_an_unreadable_folder_is_said(repository_root: Path, tmp_path: Path) -> 
     done = subprocess.run(command, cwd=repository_root, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert f"no readable image in {tmp_path}" in done.stderr
+
+
+def test_every_search_is_measured_against_the_plain_beam(repository_root: Path) -> None:
+    report = run(repository_root, "decode.py", "--count", "300", "--images", "5", "--rounds", "1", "--order", "3")
+    assert report["machine"]["numpy"]
+    names = [row["search"] for row in report["figures"]]
+    assert (names[0], names[1], names[3]) == ("beam", "lexicon of 300 words", "both")
+    assert report["figures"][0]["ratio"] == 1.0
+    assert all(0.0 <= row["exact"] <= 1.0 and row["milliseconds"] > 0.0 for row in report["figures"])

@@ -41,7 +41,7 @@ LanguageModelWeightOption = Annotated[
     typer.Option(
         "--language-model-weight",
         metavar="X",
-        help="What the language model counts for, beside the image's 1.  [default: 0.5]",
+        help="What the language model counts for, beside the image's 1.  [default: 0.3]",
         show_default=False,
     ),
 ]

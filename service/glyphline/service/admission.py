@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.errors import GlyphlineError, OptionsError
-from glyphline.models.image import ImageHeader, ImageLimits, normalised_width, read_header
+from glyphline.models.image import ImageHeader, ImageLimits, read_header
+from glyphline.models.long_lines import columns_to_read, readable_width
 from glyphline.models.recognizer import bucket_width
 from glyphline.service.batcher import Item
 from glyphline.service.catalogue import Catalogue, ServedModel
@@ -101,7 +102,7 @@ class Admission:
             model = self._catalogue.find(request.config.model, request.config.version)
             options, decoder = self._complete(request.config.options, model)
             header = await self._read_header(request.content)
-            width = normalised_width(header.width, header.height, model.manifest.image)
+            width = readable_width(header.width, header.height, model.manifest)
             if deadline is not None and deadline <= asyncio.get_running_loop().time():
                 raise DeadlineError("the deadline had passed when the request arrived")
         except GlyphlineError as error:
@@ -113,7 +114,7 @@ class Admission:
             model=model,
             options=options,
             decoder=decoder,
-            width=bucket_width(width),
+            width=bucket_width(columns_to_read(width, model.manifest)),
             pixels=header.width * header.height,
             priority=request.config.priority,
             deadline=deadline,
@@ -162,8 +163,8 @@ class Admission:
         filled.validate(model.alphabet)
         # The guide itself is built where it is needed, not in this process.
         plain = dataclasses.replace(filled, lexicon=None, several_words=False, language_model=None, length_bonus=0.0)
-        width = filled.width(manifest.decoder)
         if filled.guided:
-            plain = dataclasses.replace(plain, decoder="beam", beam_width=width)
-        plain.resolve(model.alphabet, manifest.decoder, manifest.max_output_length)
-        return options, "beam" if width > 1 or filled.guided else "greedy"
+            width = min(filled.width(manifest.decoder), self._max_beam_width)
+            options, plain = (dataclasses.replace(each, decoder="beam", beam_width=width) for each in (options, plain))
+        resolved = plain.resolve(model.alphabet, manifest.decoder, manifest.max_output_length)
+        return options, "beam" if resolved.beam_width > 1 or filled.guided else "greedy"

@@ -16,6 +16,7 @@ from glyphline.models.errors import OptionsError
 
 __all__ = [
     "DEFAULT_LANGUAGE_MODEL_WEIGHT",
+    "GUIDED_BEAM_WIDTH",
     "MAX_BEAM_WIDTH",
     "MAX_LANGUAGE_MODEL_WEIGHT",
     "MAX_LENGTH_BONUS",
@@ -29,7 +30,8 @@ MAX_BEAM_WIDTH = 256  # bounds what one request can cost
 MAX_LENGTH_PENALTY = 10.0
 MAX_LANGUAGE_MODEL_WEIGHT = 10.0
 MAX_LENGTH_BONUS = 10.0
-DEFAULT_LANGUAGE_MODEL_WEIGHT = 0.5
+DEFAULT_LANGUAGE_MODEL_WEIGHT = 0.3
+GUIDED_BEAM_WIDTH = 20  # where no decoder is named: a lexicon's right word is often far down the beam at first
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class DecodingOptions:
         length_bonus: What every symbol adds to the score of a text, if there is a lexicon or a language model. A
             language model prefers short texts; a bonus makes up for that.
 
-    A lexicon and a language model need the beam search: with either, `decoder=None` means it, and `greedy` is refused.
+    A lexicon and a language model need the beam search: with either, `decoder=None` means one of width 20 at least, and
+    `greedy` is refused.
     """
 
     decoder: Literal["greedy", "beam"] | None = None
@@ -139,8 +142,10 @@ class DecodingOptions:
         Args:
             defaults: The bundle's decoder.
         """
-        if self.decoder == "beam" or (self.guided and defaults.name == "greedy"):
+        if self.decoder == "beam":
             return self.beam_width
+        if self.guided:
+            return max(GUIDED_BEAM_WIDTH, defaults.beam_width if defaults.name == "beam" else 1)
         return 1 if (self.decoder or defaults.name) == "greedy" else defaults.beam_width
 
     def _check_guide(self) -> None:
