@@ -99,10 +99,9 @@ def test_what_is_wrong_is_told_with_its_field(
 
 
 def test_an_items_own_lexicon_fails_alone(stub: rpc.RecognitionServiceStub, images: list[bytes]) -> None:
-    good, bad = ({"lexicon": {"name": name}} for name in ("codes", "nothing"))
     items = [
-        api.BatchItem(image=api.Image(content=images[0]), config=api.RecognitionConfig(**config))
-        for config in (good, bad)
+        api.BatchItem(image=api.Image(content=images[0]), config=api.RecognitionConfig(lexicon=api.Lexicon(name=name)))
+        for name in ("codes", "nothing")
     ]
     response = stub.BatchRecognize(api.BatchRecognizeRequest(items=items), timeout=60)
     assert [result.error.code for result in response.results] == [0, Code.NOT_FOUND.value[0]]

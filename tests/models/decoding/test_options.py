@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.bundle import DecoderDefaults
-from glyphline.models.decoding.options import DecodingOptions, allowed_symbols
+from glyphline.models.decoding.lexicon import Lexicon
+from glyphline.models.decoding.options import GUIDED_BEAM_WIDTH, DecodingOptions, allowed_symbols
 from glyphline.models.errors import OptionsError
 
 DIGITS = Alphabet("0123456789.")
@@ -97,3 +98,51 @@ def test_allowed_symbols_are_exactly_those_asked_for(characters: str) -> None:
         assert {symbol for symbol, ok in zip(DIGITS.symbols, allowed[1:], strict=True) if ok} == (
             set(characters) & set(DIGITS.symbols)
         )
+
+
+WORDS = Lexicon(["12", "3.5"])
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (DecodingOptions(decoder="greedy", lexicon=WORDS), "lexicon"),
+        (DecodingOptions(decoder="greedy", language_model="letters"), "language_model"),
+        (DecodingOptions(lexicon=WORDS, allowed_characters="12"), "lexicon"),
+        (DecodingOptions(lexicon=Lexicon(["abc"])), "lexicon"),
+        (DecodingOptions(lexicon=""), "lexicon"),
+        (DecodingOptions(language_model=""), "language_model"),
+        (DecodingOptions(lexicon=WORDS, several_words=True), "several_words"),  # there is no space in the alphabet
+        (DecodingOptions(several_words=True), "several_words"),
+        (DecodingOptions(lexicon=WORDS, language_model_weight=-0.1), "language_model_weight"),
+        (DecodingOptions(lexicon=WORDS, language_model_weight=float("nan")), "language_model_weight"),
+        (DecodingOptions(lexicon=WORDS, length_bonus=float("nan")), "length_bonus"),
+        (DecodingOptions(lexicon=WORDS, length_bonus=-11.0), "length_bonus"),
+        (DecodingOptions(length_bonus=1.0), "length_bonus"),
+    ],
+)
+def test_a_bad_lexicon_or_language_model_is_an_error_that_names_its_field(options: DecodingOptions, field: str) -> None:
+    for check in (lambda: options.validate(DIGITS), lambda: options.resolve(DIGITS, GREEDY, 20)):
+        with pytest.raises(OptionsError) as caught:
+            check()
+        assert caught.value.field == field
+
+
+def test_a_lexicon_means_a_beam_that_is_wide_enough() -> None:
+    options = DecodingOptions(lexicon=WORDS, max_alternatives=3)
+    for defaults in (GREEDY, BEAM):
+        resolved = options.resolve(DIGITS, defaults, 20)
+        assert (resolved.beam_width, resolved.max_alternatives) == (GUIDED_BEAM_WIDTH, 3)
+        assert resolved.guide is not None
+    assert options.resolve(DIGITS, beam_of(50), 20).beam_width == 50
+    assert replace(options, decoder="beam", beam_width=3).resolve(DIGITS, BEAM, 20).beam_width == 3
+
+
+def beam_of(width: int) -> DecoderDefaults:
+    return DecoderDefaults(name="beam", beam_width=width, length_penalty=0.0)
+
+
+def test_options_with_a_lexicon_can_be_compared_and_kept_in_a_table() -> None:
+    one, other = DecodingOptions(lexicon=WORDS), DecodingOptions(lexicon=Lexicon(["3.5", "12"]))
+    assert one == other
+    assert len({one, other, DecodingOptions(lexicon="12"), DecodingOptions()}) == 3
