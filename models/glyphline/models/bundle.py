@@ -32,6 +32,7 @@ __all__ = [
     "Precision",
     "Probe",
     "StateTensor",
+    "Variant",
     "load_bundle",
     "write_manifest",
 ]
@@ -154,6 +155,7 @@ class Variant(_Record):
         cer: Character error rate of the variant.
         cer_fp32: Character error rate of the graphs it was made of.
         margin: Greatest rise of the rate that was allowed.
+        confidence: The confidence with which it reads the probe's text.
     """
 
     graphs: dict[str, PlainName] = Field(min_length=1)
@@ -161,6 +163,7 @@ class Variant(_Record):
     cer: Rate
     cer_fp32: Rate
     margin: Rate
+    confidence: Share
 
 
 class Manifest(_Record):

@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from glyphline.cli import data, evaluate, export, language_model, models, recognize, serve, study, train, transcribe
+from glyphline.cli import (
+    data,
+    evaluate,
+    export,
+    language_model,
+    models,
+    quantise,
+    recognize,
+    serve,
+    study,
+    train,
+    transcribe,
+)
 from glyphline.cli.exit_codes import table
 from glyphline.cli.group import CommandGroup
 
@@ -43,6 +55,7 @@ _SHORT_HELP = {
     evaluate: "Measure a model on labelled data.",
     train: "Train a model.",
     export: "Make a bundle of a trained model.",
+    quantise: "Add a faster int8 variant to a bundle.",
     language_model: "Make a language model of texts, to read with.",
     study: "Measure why the defaults are what they are.",
 }

@@ -14,6 +14,10 @@ from glyphline.cli.exit_codes import CommandError
 from glyphline.cli.options import (
     BeamWidthOption,
     DecoderOption,
+    PrecisionName,
+    PrecisionOption,
+    ProviderName,
+    ProviderOption,
     RepositoryOption,
     decoding_options,
 )
@@ -81,6 +85,8 @@ def evaluate(
     ] = None,
     decoder: DecoderOption = None,
     beam_width: BeamWidthOption = None,
+    provider: ProviderOption = ProviderName.ONNXRUNTIME,
+    precision: PrecisionOption = PrecisionName.FP32,
     report: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write report.html and report.json here.", show_default=False),
@@ -91,13 +97,17 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a model and data set.")] = False,
 ) -> None:
     """Measures models: exact share and character error rate, with their uncertainty."""
+    if record and precision is not PrecisionName.FP32:
+        raise CommandError("--record is for fp32: the figures of a bundle are those of its usual networks")
     options = decoding_options(decoder, beam_width)
     options.validate()
     folders = [str(find_bundle(model, version, repository).path) for model, version in _pair(models, versions)]
     with training_room():
         from glyphline.training.evaluate import evaluate_command
 
-        results = evaluate_command(folders, data_sets, data_root, options, limit, report, record)
+        results = evaluate_command(
+            folders, data_sets, data_root, options, limit, report, record, provider.value, precision.value
+        )
     if report is not None:
         print(f"{report / 'report.html'} is the page to look at", file=sys.stderr)
     if as_json:

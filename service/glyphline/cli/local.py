@@ -6,22 +6,34 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from glyphline.cli.readers import Picture, Reader
-from glyphline.models.bundle import Bundle
+from glyphline.models.bundle import Bundle, Precision
 from glyphline.models.decoding import DecodingOptions
 from glyphline.models.errors import ImageError
 from glyphline.models.image import ImageLimits
 from glyphline.models.recognizer import Recognizer
-from glyphline.models.session import Device, available_threads
+from glyphline.models.session import Device, Provider, available_threads
 from glyphline.service.jobs import Row, RowError
 
 
 @contextmanager
 def local_reader(
-    bundle: Bundle, options: DecodingOptions, limits: ImageLimits, *, device: Device, allow_cpu_fallback: bool
+    bundle: Bundle,
+    options: DecodingOptions,
+    limits: ImageLimits,
+    *,
+    device: Device,
+    allow_cpu_fallback: bool,
+    provider: Provider,
+    precision: Precision,
 ) -> Iterator[Reader]:
     """Loads a bundle's networks and yields what reads pictures with it."""
     recognizer = Recognizer.load(
-        bundle, device=device, threads=available_threads(), allow_cpu_fallback=allow_cpu_fallback
+        bundle,
+        device=device,
+        threads=available_threads(),
+        allow_cpu_fallback=allow_cpu_fallback,
+        provider=provider,
+        precision=precision,
     )
 
     def read(pictures: Sequence[Picture]) -> list[Row]:

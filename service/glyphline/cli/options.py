@@ -31,6 +31,20 @@ class DeviceName(StrEnum):
     CUDA = "cuda"
 
 
+class ProviderName(StrEnum):
+    """What runs the network on its device."""
+
+    ONNXRUNTIME = "onnxruntime"
+    OPENVINO = "openvino"
+
+
+class PrecisionName(StrEnum):
+    """The numbers that the network computes in."""
+
+    FP32 = "fp32"
+    INT8 = "int8"
+
+
 ModelOption = Annotated[
     str | None,
     typer.Option(
@@ -53,6 +67,17 @@ RepositoryOption = Annotated[
     ),
 ]
 DeviceOption = Annotated[DeviceName, typer.Option("--device", help="Where the network runs.")]
+ProviderOption = Annotated[
+    ProviderName,
+    typer.Option(
+        "--provider",
+        help="What runs the network on the CPU; openvino is faster on many pictures and needs the extra `openvino`.",
+    ),
+]
+PrecisionOption = Annotated[
+    PrecisionName,
+    typer.Option("--precision", help="int8 is faster, where the model has it (`glyphline quantise`)."),
+]
 FallbackOption = Annotated[
     bool, typer.Option("--allow-cpu-fallback", help="Use the CPU if the device is not there, instead of failing.")
 ]

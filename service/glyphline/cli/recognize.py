@@ -33,6 +33,10 @@ from glyphline.cli.options import (
     MaxBytesOption,
     MaxPixelsOption,
     ModelOption,
+    PrecisionName,
+    PrecisionOption,
+    ProviderName,
+    ProviderOption,
     RepositoryOption,
     TokensOption,
     VersionOption,
@@ -99,6 +103,8 @@ def recognize(
     ] = None,
     device: DeviceOption = DeviceName.CPU,
     allow_cpu_fallback: FallbackOption = False,
+    provider: ProviderOption = ProviderName.ONNXRUNTIME,
+    precision: PrecisionOption = PrecisionName.FP32,
     max_pixels: MaxPixelsOption = None,
     max_bytes: MaxBytesOption = None,
 ) -> None:
@@ -126,7 +132,15 @@ def recognize(
 
         bundle = find_bundle(model, version, repository)
         tell_left_out(options, bundle.manifest, "recognize")
-        opened = local_reader(bundle, options, limits, device=device.value, allow_cpu_fallback=allow_cpu_fallback)
+        opened = local_reader(
+            bundle,
+            options,
+            limits,
+            device=device.value,
+            allow_cpu_fallback=allow_cpu_fallback,
+            provider=provider.value,
+            precision=precision.value,
+        )
     with opened as reader:
         answers = read_pictures(files, reader, limits)
         if show:
@@ -140,6 +154,8 @@ def recognize(
 _ONLY_HERE = {
     "device": "--device is for reading here: a server runs on the device it was started with",
     "allow_cpu_fallback": "--allow-cpu-fallback is for reading here: a server runs on the device it was started with",
+    "provider": "--provider is for reading here: a server has the one it was started with",
+    "precision": "--precision is for reading here: a server has the one it was started with",
     "repository": "--model-repository is for reading here: a server has the models it was started with",
 }
 _ONLY_ASKING = {"timeout": "--timeout is for --server: reading here takes as long as it takes"}

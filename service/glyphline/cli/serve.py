@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glyphline.cli.exit_codes import CommandError
-from glyphline.cli.options import DeviceName
+from glyphline.cli.options import DeviceName, PrecisionName, ProviderName
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -83,6 +83,13 @@ def serve(
             "--allow-cpu-fallback/--no-cpu-fallback",
             help="Run on the CPU if the device is not there.  [default: no: fail at the start]",
         ),
+    ] = None,
+    provider: Annotated[
+        ProviderName | None, typer.Option(help="What runs the networks on the CPU.  [default: onnxruntime]")
+    ] = None,
+    precision: Annotated[
+        PrecisionName | None,
+        typer.Option(help="int8 is faster; every model must have that variant.  [default: fp32]"),
     ] = None,
     model_repository: Annotated[
         Path | None,

@@ -36,6 +36,10 @@ from glyphline.cli.options import (
     MaxBytesOption,
     MaxPixelsOption,
     ModelOption,
+    PrecisionName,
+    PrecisionOption,
+    ProviderName,
+    ProviderOption,
     RepositoryOption,
     TokensOption,
     VersionOption,
@@ -46,10 +50,10 @@ from glyphline.cli.progress import Reporter, open_reporter
 from glyphline.cli.selection import find_bundle
 
 if TYPE_CHECKING:
-    from glyphline.models.bundle import Bundle
+    from glyphline.models.bundle import Bundle, Precision
     from glyphline.models.decoding import DecodingOptions
     from glyphline.models.image import ImageLimits
-    from glyphline.models.session import Device
+    from glyphline.models.session import Device, Provider
     from glyphline.service.jobs import Job, JsonLinesWriter, StreamWriter, Summary
 
 STANDARD_STREAM = "-"
@@ -115,6 +119,8 @@ def transcribe(
     tokens: TokensOption = False,
     device: DeviceOption = DeviceName.CPU,
     allow_cpu_fallback: FallbackOption = False,
+    provider: ProviderOption = ProviderName.ONNXRUNTIME,
+    precision: PrecisionOption = PrecisionName.FP32,
     max_pixels: MaxPixelsOption = None,
     max_bytes: MaxBytesOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")] = False,
@@ -138,6 +144,8 @@ def transcribe(
         workers,
         device=device.value,
         allow_cpu_fallback=allow_cpu_fallback,
+        provider=provider.value,
+        precision=precision.value,
         limits=image_limits(max_bytes, max_pixels),
     )
     reporter = open_reporter(quiet=quiet, count=sources.count if sources.countable else None)
@@ -205,6 +213,8 @@ def _plan(
     *,
     device: Device,
     allow_cpu_fallback: bool,
+    provider: Provider,
+    precision: Precision,
     limits: ImageLimits,
 ) -> Job:
     """Checks all that can be checked before the first process starts."""
@@ -215,7 +225,9 @@ def _plan(
     manifest = bundle.manifest
     options.validate(Alphabet(manifest.alphabet))
     return Job(
-        settings=WorkerSettings(bundle.path, device, allow_cpu_fallback, options, limits),
+        settings=WorkerSettings(
+            bundle.path, device, allow_cpu_fallback, options, limits, provider=provider, precision=precision
+        ),
         model=manifest.name,
         version=manifest.version,
         workers=workers or available_threads(),

@@ -36,7 +36,7 @@ class Item:
         model: What reads it.
         options: How.
         decoder: `greedy` or `beam`, whichever the options come to.
-        width: Its width in the model's form, padded to the bucket.
+        width: Its width in the model's form, padded to the bucket; of a long line, of all its windows together.
         pixels: Pixels of the image file.
         priority: The higher goes first.
         deadline: Moment of the loop's clock; None for none.

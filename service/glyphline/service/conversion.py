@@ -12,6 +12,7 @@ from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Alternative, Token
 from glyphline.models.error_rate import EditCounts
 from glyphline.models.errors import GlyphlineError, OptionsError
+from glyphline.models.long_lines import widest_strip
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.service.admission import ReadConfig, ReadRequest
 from glyphline.service.catalogue import Catalogue, ServedModel
@@ -189,7 +190,7 @@ def model_message(model: ServedModel, catalogue: Catalogue, provider: str) -> ap
         alphabet=manifest.alphabet,
         max_output_length=manifest.max_output_length,
         image_height=manifest.image.height,
-        max_image_width=manifest.image.max_width,
+        max_image_width=widest_strip(manifest),
         default_decoder=manifest.decoder.name,
         default_beam_width=manifest.decoder.beam_width,
         is_default=latest and model.name == catalogue.default_name,

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from glyphline.models.bundle import Precision
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.errors import ImageError
 from glyphline.models.image import ImageLimits
-from glyphline.models.session import Device
+from glyphline.models.session import Device, Provider
 
 __all__ = ["Fault", "Job", "JobResult", "ModelKey", "Ready", "Refused", "WorkerConfig"]
 
@@ -25,6 +26,8 @@ class WorkerConfig:
         models: Folder of every bundle.
         device: What runs the networks.
         allow_cpu_fallback: Whether a GPU may be replaced by the CPU.
+        provider: What runs the networks on the device.
+        precision: Which variant of the networks.
         limits: How large an image may be.
         max_batch: Most images of one run of a network.
         lexicons: File of every lexicon, by name.
@@ -38,6 +41,8 @@ class WorkerConfig:
     max_batch: int
     lexicons: Mapping[str, Path] = field(default_factory=dict)
     language_models: Mapping[str, Path] = field(default_factory=dict)
+    provider: Provider = "onnxruntime"
+    precision: Precision = "fp32"
 
 
 @dataclass(frozen=True, slots=True)

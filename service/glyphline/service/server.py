@@ -89,6 +89,8 @@ class Server:
                 models=tuple(model.path for model in self.catalogue.models),
                 device=settings.device,
                 allow_cpu_fallback=settings.allow_cpu_fallback,
+                provider=settings.provider,
+                precision=settings.precision,
                 limits=settings.limits,
                 max_batch=settings.max_batch,
                 lexicons=settings.lexicons,

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from glyphline.models.bundle import Precision
 from glyphline.models.image import ImageLimits
-from glyphline.models.session import Device
+from glyphline.models.session import Device, Provider
 
 __all__ = ["MEBIBYTE", "ServerSettings"]
 
@@ -29,6 +30,8 @@ class ServerSettings(BaseSettings):
         workers: Worker processes. 0: one per usable core on the CPU, one on a GPU.
         device: What runs the networks.
         allow_cpu_fallback: Whether a server that was asked for a GPU may run on the CPU.
+        provider: What runs the networks on the device.
+        precision: Which variant of the networks; every model that is loaded must have it.
         model_repository: Folder of `<name>/<version>/manifest.json`. None: the models that come with Glyphline.
         models: Models to load, as `name` (its latest version) or `name:version`. None: the latest of each.
         lexicons: Files of one word a line, by the name that requests call them by; written `name=file`.
@@ -67,6 +70,8 @@ class ServerSettings(BaseSettings):
     workers: int = Field(default=0, ge=0)
     device: Device = "cpu"
     allow_cpu_fallback: bool = False
+    provider: Provider = "onnxruntime"
+    precision: Precision = "fp32"
     model_repository: Path | None = None
     models: Annotated[list[str] | None, NoDecode] = None
     lexicons: Annotated[dict[str, Path], NoDecode] = Field(default_factory=dict)

@@ -58,7 +58,12 @@ def _load(config: WorkerConfig, guides: Guides) -> dict[ModelKey, Recognizer]:
     recognizers = {}
     for folder in config.models:
         recognizer = Recognizer.load(
-            load_bundle(folder), device=config.device, threads=1, allow_cpu_fallback=config.allow_cpu_fallback
+            load_bundle(folder),
+            device=config.device,
+            threads=1,
+            allow_cpu_fallback=config.allow_cpu_fallback,
+            provider=config.provider,
+            precision=config.precision,
         )
         _warm(recognizer, config.max_batch)
         guides.bind(recognizer.alphabet)
@@ -68,9 +73,12 @@ def _load(config: WorkerConfig, guides: Guides) -> dict[ModelKey, Recognizer]:
 
 
 def _warm(recognizer: Recognizer, max_batch: int) -> None:
-    """Pays now for what the first requests would pay for: memory, and on a GPU a choice of kernels for every shape."""
+    """Pays now for what the first requests would pay for: memory, and on a GPU a choice of kernels for every shape.
+
+    OpenVINO makes kernels for every shape, too, which takes a moment each: the rest are made when they first come.
+    """
     manifest = recognizer.bundle.manifest
-    on_cpu = recognizer.provider == "CPUExecutionProvider"
+    on_cpu = recognizer.provider.startswith(("CPUExecutionProvider", "OpenVINO"))
     widths = _CPU_WARM_UP_WIDTHS if on_cpu else range(BUCKET_STEP, manifest.image.max_width + 1, BUCKET_STEP)
     sizes = (1,) if on_cpu else (1, max_batch)
     for width in widths:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from glyphline.models.bundle import MODEL_CARD_NAME, Evaluation, write_manifest
+from glyphline.models.bundle import MODEL_CARD_NAME, Evaluation, Precision, write_manifest
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.image import GreyImage
 from glyphline.models.recognizer import Recognizer, load_recognizer
-from glyphline.models.session import available_threads
+from glyphline.models.session import Provider, available_threads
 from glyphline.training.card import write_card
 from glyphline.training.config import EvaluationSet, FolderSetConfig, read_config, read_evaluation_sets
 from glyphline.training.datasets.build import build_set
@@ -77,6 +77,8 @@ def evaluate_command(
     limit: int | None = None,
     report: Path | None = None,
     record: bool = False,
+    provider: Provider = "onnxruntime",
+    precision: Precision = "fp32",
 ) -> list[Figures]:
     """Evaluates bundles on several sets.
 
@@ -88,6 +90,8 @@ def evaluate_command(
         limit: Greatest number of strips of each set.
         report: Folder for a report: `report.html` to look at and `report.json`.
         record: Write the figures into the bundles' manifests and cards, in place of those of the same sets.
+        provider: What runs the networks.
+        precision: Which variant of the networks.
 
     Returns:
         The figures of every model on every set, model by model.
@@ -96,7 +100,9 @@ def evaluate_command(
         DataError: If a set is not found or not readable.
         BundleError: If a bundle does not load.
     """
-    recognizers = [load_recognizer(model, threads=available_threads()) for model in models]
+    recognizers = [
+        load_recognizer(model, threads=available_threads(), provider=provider, precision=precision) for model in models
+    ]
     labels = label_models(recognizers)
     found = [find_set(name, data_root) for name in data_sets]
     measured: list[list[Measured]] = [[] for _ in recognizers]
@@ -137,7 +143,15 @@ def command_line(
     models = "".join(f" --model {each.bundle.manifest.name}" for each in recognizers)
     decoder = f" --decoder {options.decoder}" if options.decoder else ""
     few = f" --limit {limit}" if limit else ""
-    return f"glyphline evaluate {' '.join(data_sets)}{models}{decoder}{few} --data-root DATA"
+    faster = "".join(
+        option
+        for option, used in (
+            (" --provider openvino", any(each.provider.startswith("OpenVINO") for each in recognizers)),
+            (" --precision int8", any(each.precision == "int8" for each in recognizers)),
+        )
+        if used
+    )
+    return f"glyphline evaluate {' '.join(data_sets)}{models}{decoder}{faster}{few} --data-root DATA"
 
 
 def record_results(recognizer: Recognizer, results: Sequence[Figures], options: DecodingOptions) -> None:

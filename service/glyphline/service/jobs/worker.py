@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from multiprocessing import connection
 from pathlib import Path
 
-from glyphline.models.bundle import load_bundle
+from glyphline.models.bundle import Precision, load_bundle
 from glyphline.models.decoding import DecodingOptions
 from glyphline.models.errors import GlyphlineError, ImageError
 from glyphline.models.image import ImageLimits
 from glyphline.models.recognizer import Recognizer
-from glyphline.models.session import Device
+from glyphline.models.session import Device, Provider
 from glyphline.service.jobs.files import read_content
 from glyphline.service.jobs.rows import Outcome, RowError
 
@@ -34,6 +34,8 @@ class WorkerSettings:
         options: How to decode.
         limits: Largest image that is read.
         max_batch: Most images in one run of the network.
+        provider: What runs the network on its device.
+        precision: Which variant of the network.
     """
 
     bundle: Path
@@ -42,6 +44,8 @@ class WorkerSettings:
     options: DecodingOptions = field(default_factory=DecodingOptions)
     limits: ImageLimits = field(default_factory=ImageLimits)
     max_batch: int = 32
+    provider: Provider = "onnxruntime"
+    precision: Precision = "fp32"
 
 
 class _State:
@@ -86,6 +90,8 @@ def _load(settings: WorkerSettings) -> Recognizer:
         device=settings.device,
         threads=1,
         allow_cpu_fallback=settings.allow_cpu_fallback,
+        provider=settings.provider,
+        precision=settings.precision,
     )
 
 

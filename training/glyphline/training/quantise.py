@@ -1,0 +1,212 @@
+"""An int8 variant of a bundle's networks: made by static quantisation, and kept only if it reads as well.
+
+Convolutions and matrix products compute in int8: activations unsigned with ranges seen on calibration strips, weights
+signed with a scale for each output channel. Recurrent layers stay as they are, and so does the decoder of a step-wise
+head, whose small products gain nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+from glyphline.models.bundle import MODEL_CARD_NAME, Bundle, Manifest, Precision, Variant, load_bundle, write_manifest
+from glyphline.models.error_rate import evaluate_pairs
+from glyphline.models.errors import ImageError
+from glyphline.models.image import GreyImage, normalise
+from glyphline.models.recognizer import Recognizer, bucket_width
+from glyphline.models.session import available_threads
+from glyphline.training.card import write_card
+from glyphline.training.config import TrainingConfig
+from glyphline.training.datasets.build import build_set
+from glyphline.training.datasets.samples import Sample
+from glyphline.training.errors import DataError, ExportError
+from glyphline.training.evaluate import find_set, read_samples
+
+logger = logging.getLogger(__name__)
+
+MARGIN = 0.001
+"""Greatest rise of the character error rate: one character in a thousand."""
+
+CALIBRATION_STRIPS = 256
+PRECISIONS: tuple[Precision, ...] = ("fp32", "int8")
+_ROLES = ("network", "encoder")
+_BATCH = 16
+
+
+def quantise(
+    path: Path, data_sets: Sequence[str], data_root: Path | None, margin: float = MARGIN, most: int = 4000
+) -> Variant:
+    """Adds an int8 variant to a bundle, in place of one that it may have.
+
+    Args:
+        path: Folder of the bundle.
+        data_sets: Strips to calibrate on and to compare with; none means the validation sets of the run that made the
+            bundle.
+        data_root: Folder below which their pictures lie.
+        margin: Greatest rise of the character error rate.
+        most: Greatest number of strips that are compared.
+
+    Returns:
+        What was measured.
+
+    Raises:
+        DataError: If there are too few strips.
+        ExportError: If the rate rises by more than the margin. The bundle is left as it was.
+    """
+    bundle = load_bundle(path)
+    calibration, comparison = split(_samples(bundle, data_sets, data_root), most)
+    without = bundle.manifest.model_copy(update={"variants": {}})
+    folder = Path(tempfile.mkdtemp(prefix=".int8-", dir=path.parent))
+    try:
+        for name in {*without.required_files, *without.graphs.values()}:
+            shutil.copy2(path / name, folder / name)
+        graphs = {}
+        for role in _ROLES:
+            if role in without.graphs:
+                graphs[role] = f"{Path(without.graphs[role]).stem}.int8.onnx"
+                logger.info("writing %s", graphs[role])
+                write_int8(path / without.graphs[role], folder / graphs[role], _batches(calibration, without))
+        unknown = Variant(graphs=graphs, images=0, cer=0.0, cer_fp32=0.0, margin=margin, confidence=0.0)
+        write_manifest(folder, without.model_copy(update={"variants": {"int8": unknown}}))
+        rates, probes = {}, {}
+        for precision in PRECISIONS:
+            recognizer = Recognizer.load(
+                load_bundle(folder), threads=available_threads(), precision=precision, verify_probe=False
+            )
+            readings = read_samples(recognizer, comparison)
+            pairs = [(sample.text, reading.text) for sample, reading in zip(comparison, readings, strict=True)]
+            rates[precision] = evaluate_pairs(pairs).cer
+            [probe] = recognizer.recognize([bundle.file(without.probe.image).read_bytes()])
+            if isinstance(probe, ImageError):
+                raise ExportError(f"the probe image cannot be read: {probe}")
+            probes[precision] = probe
+        if not rates["int8"] <= rates["fp32"] + margin:
+            raise ExportError(
+                f"{path}: int8 has a character error rate of {rates['int8']:.3%} on {len(comparison)} strips, fp32 "
+                f"{rates['fp32']:.3%}: that is more than {margin:.3%} above it, and no variant was written"
+            )
+        if probes["int8"].text != without.probe.text:
+            raise ExportError(
+                f"{path}: int8 reads the probe as {probes['int8'].text!r}, fp32 as {without.probe.text!r}: "
+                "no variant was written"
+            )
+        variant = Variant(
+            graphs=graphs,
+            images=len(comparison),
+            cer=round(rates["int8"], 6),
+            cer_fp32=round(rates["fp32"], 6),
+            margin=margin,
+            confidence=round(probes["int8"].confidence, 4),
+        )
+        manifest = without.model_copy(update={"variants": {"int8": variant}})
+        write_manifest(folder, manifest)
+        Recognizer.load(load_bundle(folder), precision="int8")  # with its probe, as every server will
+        _put(folder, path, bundle.manifest, graphs, manifest)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return variant
+
+
+def _put(folder: Path, path: Path, before: Manifest, graphs: dict[str, str], manifest: Manifest) -> None:
+    """Moves the finished variant into the bundle; a server that starts meanwhile finds either a fault or the whole."""
+    for old in before.variants.values():
+        for file in old.graphs.values():
+            (path / file).unlink(missing_ok=True)
+    for file in graphs.values():
+        (folder / file).replace(path / file)
+    (path / MODEL_CARD_NAME).write_text(write_card(manifest), encoding="utf-8")
+    write_manifest(path, manifest)
+
+
+def _samples(bundle: Bundle, data_sets: Sequence[str], data_root: Path | None) -> list[Sample]:
+    found = [find_set(name, data_root) for name in data_sets]
+    if not found:
+        if data_root is None:
+            raise DataError("the folder of the run's data is needed (--data-root), or data sets to calibrate on")
+        config = bundle.manifest.training.get("config")
+        if not isinstance(config, dict):
+            raise DataError(f"{bundle.path}: the bundle does not say what it was trained on; name data sets")
+        found = [(settings, data_root) for settings in TrainingConfig.model_validate(config).validation.values()]
+    return [sample for settings, root in found for sample in build_set(settings, root)]
+
+
+def split(samples: Sequence[Sample], most: int) -> tuple[list[Sample], list[Sample]]:
+    """Takes strips to calibrate on from all over the samples; the others are compared.
+
+    Args:
+        samples: All of them.
+        most: Greatest number to compare.
+
+    Returns:
+        What to calibrate on, at most a quarter, and what to compare, no strip in both.
+
+    Raises:
+        DataError: If there are fewer than 40.
+    """
+    if len(samples) < 40:
+        raise DataError(f"{len(samples)} strips are too few to calibrate on and to compare with; take at least 40")
+    step = max(4, len(samples) // CALIBRATION_STRIPS)
+    calibration = list(samples[::step])[:CALIBRATION_STRIPS]
+    others = [sample for index, sample in enumerate(samples) if index % step]
+    return calibration, others[:: max(1, -(-len(others) // most))]
+
+
+def _batches(samples: Sequence[Sample], manifest: Manifest) -> list[dict[str, NDArray[Any]]]:
+    """Makes the inputs of a network of strips, like widths together."""
+    strips = sorted(
+        (normalise(GreyImage(sample.pixels), manifest.image) for sample in samples), key=lambda x: x.shape[1]
+    )
+    batches: list[dict[str, NDArray[Any]]] = []
+    for begin in range(0, len(strips), _BATCH):
+        group = strips[begin : begin + _BATCH]
+        widest = bucket_width(group[-1].shape[1], manifest.width_multiple)
+        images = np.zeros((len(group), 1, manifest.image.height, widest), dtype=np.uint8)
+        for image, strip in zip(images, group, strict=True):
+            image[0, :, : strip.shape[1]] = strip
+        batches.append({"images": images, "widths": np.array([strip.shape[1] for strip in group], dtype=np.int64)})
+    return batches
+
+
+class _Reader(CalibrationDataReader):  # type: ignore[misc]
+    """Hands batches to the calibrator, which asks for one after another."""
+
+    def __init__(self, batches: Sequence[dict[str, NDArray[Any]]]) -> None:
+        self._batches: Iterator[dict[str, NDArray[Any]]] = iter(batches)
+
+    def get_next(self) -> dict[str, NDArray[Any]] | None:
+        return next(self._batches, None)
+
+
+def write_int8(source: Path, target: Path, batches: Sequence[dict[str, NDArray[Any]]]) -> None:
+    """Quantises one graph.
+
+    Args:
+        source: The graph.
+        target: Where to write the other.
+        batches: Its inputs by name, to see ranges on.
+    """
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of deprecations within ONNX Runtime's own tools
+        prepared = Path(folder) / "prepared.onnx"
+        quant_pre_process(source, prepared, skip_symbolic_shape=True)
+        quantize_static(
+            prepared,
+            target,
+            _Reader(batches),
+            quant_format=QuantFormat.QDQ,
+            activation_type=QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+            op_types_to_quantize=["Conv", "MatMul", "Gemm"],
+        )
