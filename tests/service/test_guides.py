@@ -44,10 +44,10 @@ def test_a_lexicon_is_sent_or_named_and_reads_as_it_does_here(
     several_words: bool,
 ) -> None:
     options = DecodingOptions(lexicon=Lexicon(WORDS), several_words=several_words)
-    here = recognizers[model].recognize(images, options)
+    here = recognizers[model].recognize(images[:4], options)
     for lexicon in (Lexicon(WORDS), "codes"):
         asked = DecodingOptions(lexicon=lexicon, several_words=several_words)
-        there = client.recognize_many(images, model=model, options=asked)
+        there = client.recognize_many(images[:4], model=model, options=asked)
         texts = [outcome.text for outcome in there if isinstance(outcome, Result)]
         assert texts == [getattr(outcome, "text", None) for outcome in here]
         assert all(word in WORDS for text in texts if text for word in (text.split(" ") if several_words else [text]))
