@@ -122,10 +122,11 @@ Examples:
   glyphline data validate pages/ --alphabet "abcdefghijklmnopqrstuvwxyz "
 
 \b
-A configuration stands for its real sources and its validation sets. Several data sets are taken for splits: no picture
-may be in two of them. Errors: pictures that cannot be read, characters outside the alphabet, one picture with two
-texts or in two splits. Warnings: empty labels, outer spaces, hidden characters, repeated pictures, strips too wide,
-labels too long for CTC on their strip. The exit code is 1 if there are errors, else 0.
+A configuration stands for its real sources and its validation sets; sources that draw their strips are tried once.
+Several data sets are taken for splits: no picture may be in two of them. Errors: data sets, fonts or word lists that
+are missing, pictures that cannot be read, characters outside the alphabet, one picture with two texts or in two splits.
+Warnings: empty labels, outer spaces, hidden characters, repeated pictures, strips too wide, labels too long for CTC on
+their strip. The exit code is 1 if there are errors, else 0.
 """
 
 
@@ -150,7 +151,13 @@ def validate(
         from glyphline.training.datasets.commands.validate import validate as look
 
         inputs = open_inputs(
-            paths, data_root=data_root, format=format_name.value, alphabet=alphabet, config=config, missing="keep"
+            paths,
+            data_root=data_root,
+            format=format_name.value,
+            alphabet=alphabet,
+            config=config,
+            missing="keep",
+            drawn=True,
         )
         with _progress(quiet, _count(inputs), "Checking") as progress:
             result = look(inputs, progress)
@@ -241,8 +248,11 @@ Examples:
   glyphline data render strips/ --fonts fonts/ --words words.txt --per-strip 3 --alphabet "abcdefghijklmnopqrstuvwxyz "
   glyphline data render codes/ --fonts OCRB.ttf --alphabet "0123456789ABCDEF-" --longest 12
   glyphline data render strips.lmdb --to lmdb --fonts fonts/ --words lines.txt --clean
+  glyphline data render shards/ --to webdataset --config words.toml --data-root data/ --count 500000
 
 \b
+With --config strips are written as the sources of that configuration draw them, each by its weight, once and for all:
+training then reads them. --source takes some of them.
 A font that lacks a character of the text is refused by name, as it would draw boxes; with --skip-missing each font
 writes what it can. Texts are in logical order; scripts that join or turn their letters are shaped. Train on what was
 rendered with `kind = "real"`, together with real strips.
@@ -254,8 +264,19 @@ def render(
     *,
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The data set; a new folder.", show_default=False)],
     fonts: Annotated[
-        list[Path], typer.Option(metavar="FONT|DIR", help="Fonts, or folders of them.", show_default=False)
-    ],
+        list[Path] | None, typer.Option(metavar="FONT|DIR", help="Fonts, or folders of them.", show_default=False)
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="CONFIG", help="Draw as the sources of this configuration do.", show_default=False),
+    ] = None,
+    sources: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--source", metavar="N", min=1, help="Of --config, this source, counted from 1.", show_default=False
+        ),
+    ] = None,
+    data_root: DataRoot = Path("data"),
     words: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Words or texts, one a line, UTF-8.", show_default=False)
     ] = None,
@@ -279,6 +300,13 @@ def render(
     quiet: Quiet = False,
 ) -> None:
     """Draws strips of text, of any alphabet that the fonts have, bent and worn as pictures are."""
+    if config is not None:
+        if fonts or words is not None or alphabet:
+            raise CommandError("--config says what is drawn: leave --fonts, --words and --alphabet out")
+        _render_config(output, config, data_root, sources or [], count, target, seed, quiet=quiet)
+        return
+    if not fonts:
+        raise CommandError("give --fonts, or --config to draw as a configuration does")
     if words is None and not alphabet:
         raise CommandError("give --words FILE, or --alphabet TEXT to string characters together")
     _exists(*fonts, words)
@@ -304,6 +332,39 @@ def render(
     if done.skips:
         print(f"fonts that can write none of it: {done.skips}", file=sys.stderr)
     print(f"{output}: {done.written:,} strips in {sum(map(bool, done.fonts.values()))} fonts")
+
+
+def _render_config(
+    output: Path,
+    config: Path,
+    data_root: Path,
+    sources: list[int],
+    count: int,
+    target: TargetName,
+    seed: int,
+    *,
+    quiet: bool,
+) -> None:
+    """Writes strips as a configuration's sources draw them."""
+    _exists(config)
+    with training_room():
+        from glyphline.training.config import read_config
+        from glyphline.training.datasets.commands.render import render_sources
+
+        with _progress(quiet, count, "Drawing") as progress:
+            done = render_sources(
+                output,
+                read_config(config),
+                data_root,
+                sources=sources,
+                count=count,
+                target=target.value,
+                seed=seed,
+                progress=progress,
+            )
+    print(f"{output}: {done.written:,} strips{f'; {done.skips}' if done.skips else ''}")
+    for name, number in done.fonts.items():
+        print(f"  {name}: {number:,}")
 
 
 _CONVERT_EXAMPLES = """\b

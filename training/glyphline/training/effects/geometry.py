@@ -74,10 +74,11 @@ def reshape(ink: Ink, scale: float, dice: Dice, look: Look) -> Ink:
             math.sin(2 * math.pi * waves * phase) - 0.5 if waves < 1 else 0.5 * math.sin(2 * math.pi * phase)
         )
         top, bottom = source(x, -tall / 2), source(x, tall / 2)
+        stir = [dice.normal(elastic) for _ in range(4)] if elastic else [0.0] * 4
         rows.append(
             (
-                (top[0] + dice.normal(elastic), top[1] + lift + dice.normal(elastic)),
-                (bottom[0] + dice.normal(elastic), bottom[1] + lift + dice.normal(elastic)),
+                (top[0] + stir[0], top[1] + lift + stir[1]),
+                (bottom[0] + stir[2], bottom[1] + lift + stir[3]),
             )
         )
     mesh = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from PIL import Image, ImageFilter
+from PIL import Image
 
 from glyphline.training.datasets.dice import Dice
 from glyphline.training.datasets.samples import Ink
@@ -12,18 +12,15 @@ from glyphline.training.effects.ground import cut_tile, noise_tile, soft_tile
 
 def reweigh(ink: Ink, dice: Dice) -> Ink:
     """Makes strokes thicker or thinner by up to a pixel."""
-    image = Image.fromarray(ink)
     if dice.chance(0.6):
-        other, share = np.asarray(image.filter(ImageFilter.MaxFilter(3))), dice.between(0.3, 1.0)
-    else:
-        other, share = np.asarray(image.filter(ImageFilter.MinFilter(3))), dice.between(0.1, 0.5)
-    return _mix(ink, other, share)
+        return _mix(ink, swell(ink, 1), dice.between(0.3, 1.0))
+    return _mix(ink, 255 - swell(255 - ink, 1), dice.between(0.1, 0.5))
 
 
 def press(ink: Ink, dice: Dice) -> Ink:
     """Lets strokes swell and thin along the line, and the ink run dry here and there, as a pen does."""
     height, width = ink.shape
-    thick = np.asarray(Image.fromarray(ink).filter(ImageFilter.MaxFilter(3)), np.float32)
+    thick = swell(ink, 1).astype(np.float32)
     field = 0.5 + 0.5 * cut_tile(soft_tile(), height, width, dice)
     swollen = ink + (thick - ink) * field * np.float32(dice.between(0.3, 1.0))
     if dice.chance(0.5):
@@ -74,8 +71,18 @@ def roughen(ink: Ink, dice: Dice) -> Ink:
 
 
 def swell(ink: Ink, pixels: int) -> Ink:
-    """Returns a drawing whose strokes reach so many pixels further, for outlines and blocks."""
-    return np.asarray(Image.fromarray(ink).filter(ImageFilter.MaxFilter(2 * pixels + 1)))
+    """Returns a drawing whose strokes reach so many pixels further, for outlines and blocks.
+
+    The greatest of each pixel's neighbours, row by row and then column by column: much quicker than a rank filter.
+    """
+    for _ in range(pixels):
+        wide = ink.copy()
+        np.maximum(wide[:, 1:], ink[:, :-1], out=wide[:, 1:])
+        np.maximum(wide[:, :-1], ink[:, 1:], out=wide[:, :-1])
+        ink = wide.copy()
+        np.maximum(ink[1:], wide[:-1], out=ink[1:])
+        np.maximum(ink[:-1], wide[1:], out=ink[:-1])
+    return ink
 
 
 def moved(ink: Ink, right: int, down: int) -> Ink:
@@ -89,4 +96,6 @@ def moved(ink: Ink, right: int, down: int) -> Ink:
 
 
 def _mix(first: Ink, second: Ink, share: float) -> Ink:
-    return np.asarray(Image.blend(Image.fromarray(first), Image.fromarray(second), share), np.uint8)
+    mixed = first * np.float32(1 - share)
+    mixed += second * np.float32(share)
+    return np.asarray(mixed, np.uint8)

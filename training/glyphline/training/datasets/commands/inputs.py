@@ -8,9 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.image import ImageSettings
-from glyphline.training.config import DatasetConfig, DrawnSetConfig, TrainingConfig, read_config
+from glyphline.training.config import DatasetConfig, DrawnSetConfig, Source, TrainingConfig, read_config
+from glyphline.training.datasets.build import build_source
 from glyphline.training.datasets.readers import Format, LabelledImage, read_dataset
 from glyphline.training.datasets.selection import select
 from glyphline.training.errors import DataError
@@ -72,6 +75,7 @@ def open_inputs(
     alphabet: str | None = None,
     config: Path | None = None,
     missing: Literal["refuse", "keep"] = "keep",
+    drawn: bool = False,
 ) -> Inputs:
     """Reads the labels of data sets.
 
@@ -82,6 +86,7 @@ def open_inputs(
         alphabet: What may be read, where it is not the configuration's.
         config: Configuration that says how strips are normalised and what may be read, for data sets given by path.
         missing: Whether a data set is refused that lacks pictures.
+        drawn: Whether sources that draw their strips are tried, too; one that cannot is a part with its fault.
 
     Raises:
         TrainingError: If a configuration does not fit.
@@ -92,6 +97,7 @@ def open_inputs(
         if is_config(path):
             configs.append(read_config(path))
             parts += _config_parts(configs[-1], data_root, missing)
+            parts += _drawn_faults(configs[-1], data_root) if drawn else []
         else:
             parts.append(_part(str(path), "data", partial(read_dataset, path, format, missing=missing)))
     first = configs[0] if configs else None
@@ -118,6 +124,26 @@ def _config_parts(config: TrainingConfig, root: Path, missing: Literal["refuse",
         real = settings.source if isinstance(settings, DrawnSetConfig) else settings
         if isinstance(real, DatasetConfig):
             parts.append(_part(f"validation {name}", "validation", partial(_selected, real, root, missing)))
+    return parts
+
+
+def _drawn_faults(config: TrainingConfig, root: Path) -> list[Part]:
+    """Draws a strip from each source that draws its own, of training and of validation; returns those that cannot."""
+    alphabet = known_alphabet(config)
+    named: list[tuple[str, Literal["training", "validation"], Source]] = [
+        (f"source {number} ({source.kind})", "training", source)
+        for number, source in enumerate(config.sources, 1)
+        if not isinstance(source, DatasetConfig)
+    ]
+    for name, settings in config.validation.items():
+        if isinstance(settings, DrawnSetConfig) and not isinstance(settings.source, DatasetConfig):
+            named.append((f"validation {name}", "validation", settings.source))
+    parts = []
+    for name, role, source in named:
+        try:
+            build_source(source, root, alphabet).draw(np.random.default_rng(1))
+        except (DataError, OSError) as error:
+            parts.append(Part(name, role, (), str(error)))
     return parts
 
 

@@ -1,28 +1,35 @@
-"""`glyphline data render`: text strips from fonts, of any alphabet."""
+"""`glyphline data render`: text strips from fonts, of any alphabet; or what a configuration draws, into shards."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, features
 
+from glyphline.models.errors import ImageTooWideError
+from glyphline.models.image import normalised_width
 from glyphline.training.augment import Wear, photograph, thicken, warp, with_margins
-from glyphline.training.datasets.commands.inputs import Progress, silent
+from glyphline.training.config import DatasetConfig, TrainingConfig
+from glyphline.training.datasets.build import build_source
+from glyphline.training.datasets.commands.inputs import Progress, known_alphabet, silent
 from glyphline.training.datasets.commands.validate import spell
+from glyphline.training.datasets.faces import covered
 from glyphline.training.datasets.readers.item import encode_png
 from glyphline.training.datasets.readers.labels import read_text
 from glyphline.training.datasets.rendered import SUFFIXES, find_fonts, load_font
-from glyphline.training.datasets.samples import Grey, Ink, SkipCounts
+from glyphline.training.datasets.samples import Grey, Ink, SkipCounts, UnusableSampleError
 from glyphline.training.datasets.writers import Target, open_writer
 from glyphline.training.errors import DataError
 
 LACKING = "the font lacks a character"
 """Why a strip is not drawn."""
+
+TOO_WIDE = "too wide"
+"""Why a strip that was drawn is not written: training would skip it."""
 
 _SAMPLED = 2000  # texts that are looked through for one that a font can write
 CLEAN = Wear(slant=0, rotation=0, elastic=0, lines=0, inverted=0, tight=0, loose=0.3, grime=0)
@@ -98,22 +105,6 @@ def find_all_fonts(paths: Sequence[Path]) -> list[Path]:
         else:
             raise DataError(f"{path} is no font: neither a folder nor a file that ends in {', '.join(SUFFIXES)}")
     return list(dict.fromkeys(found))
-
-
-@lru_cache(maxsize=512)
-def covered(path: Path) -> frozenset[int]:
-    """Returns the code points that a font has glyphs for, by its table `cmap`.
-
-    Raises:
-        DataError: If it is no font that can be read.
-    """
-    from fontTools.ttLib import TTFont, TTLibError  # noqa: PLC0415  (of the extra `train`)
-
-    try:
-        with TTFont(path, lazy=True, fontNumber=0) as font:
-            return frozenset(font.getBestCmap() or ())
-    except (TTLibError, OSError, AssertionError) as error:
-        raise DataError(f"{path} is no font that can be read: {error}") from error
 
 
 def missing_characters(path: Path, text: str) -> list[str]:
@@ -238,6 +229,70 @@ def render(
             written += 1
             used[path.name] += 1
             progress(written, 0)
+    return Rendered(written, used, skips)
+
+
+def render_sources(
+    output: Path,
+    config: TrainingConfig,
+    root: Path,
+    *,
+    sources: Sequence[int] = (),
+    count: int = 1000,
+    target: Target = "webdataset",
+    seed: int = 1,
+    progress: Progress = silent,
+) -> Rendered:
+    """Writes strips as the sources of a configuration draw them, for a run that reads them instead of drawing.
+
+    Args:
+        output: Folder of the data set; it must not exist, or be empty.
+        config: The configuration.
+        root: Folder below which its paths lie.
+        sources: Numbers of the sources that are drawn from, counted from 1; none for all that are not real strips.
+        count: Number of strips; each source has its share by its weight.
+        target: Format of the data set.
+        seed: The same seed gives the same strips.
+        progress: Is told of every strip.
+
+    Returns:
+        What was written; for `fonts`, the number of strips of each source.
+
+    Raises:
+        DataError: If there is no such source, its data are missing, or `output` is there already.
+    """
+    drawn = {number: one for number, one in enumerate(config.sources, 1) if not isinstance(one, DatasetConfig)}
+    if unknown := sorted(set(sources) - set(drawn)):
+        raise DataError(
+            f"source {unknown[0]} draws no strips: those that do are {', '.join(map(str, drawn)) or 'none'}"
+            " (real strips are data sets already)"
+        )
+    chosen = {number: one for number, one in drawn.items() if not sources or number in sources}
+    if not chosen:
+        raise DataError("no source of the configuration draws strips: real strips are data sets already")
+    alphabet = known_alphabet(config)
+    built = {f"source {number} ({one.kind})": build_source(one, root, alphabet) for number, one in chosen.items()}
+    names = list(built)
+    weights = np.array([one.weight for one in chosen.values()])
+    random = np.random.default_rng(seed)
+    skips, used = SkipCounts(), dict.fromkeys(names, 0)
+    written = 0
+    with open_writer(output, target) as writer:
+        while written < count:
+            name = names[int(random.choice(len(names), p=weights / weights.sum()))]
+            try:
+                sample = built[name].draw(random)
+                normalised_width(sample.pixels.shape[1], sample.pixels.shape[0], config.image)
+            except UnusableSampleError as error:
+                skips.add(error.reason, error.source)
+                continue
+            except ImageTooWideError:
+                skips.add(TOO_WIDE, name)
+                continue
+            writer.add(f"{written:07d}.png", encode_png(sample.pixels, level=1), sample.text)
+            written += 1
+            used[name] += 1
+            progress(written, sum(skips.counts.values()))
     return Rendered(written, used, skips)
 
 
