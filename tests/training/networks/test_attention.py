@@ -95,6 +95,22 @@ def test_it_looks_within_reach_of_the_last_place_and_first_anywhere() -> None:
     torch.testing.assert_close(near.sum(1), torch.ones(2))
 
 
+@torch.no_grad()
+def test_cells_that_start_anew_keep_where_they_looked() -> None:
+    head = make_head("lstm")
+    memory, lengths, mask = torch.randn(1, 6, 6), torch.tensor([6]), torch.ones(1, 6, dtype=torch.bool)
+    inputs = torch.tensor([[head.start, 1, 2]])
+    keys, state = head.begin(memory, lengths)
+    cells = state[:2]
+    expected = []
+    for symbol in inputs[0]:
+        scores, _, state = head.step(symbol[None], memory, keys, mask, [*cells, *state[2:]])
+        expected.append(scores)
+    always = head(memory, lengths, inputs, restarts=1.0 - 1e-9)
+    torch.testing.assert_close(always, torch.stack(expected, dim=1))
+    assert not torch.allclose(always, head(memory, lengths, inputs))
+
+
 def test_the_loss_counts_the_end_and_not_the_padding() -> None:
     torch.manual_seed(0)
     scores = torch.randn(2, 4, 5)

@@ -35,6 +35,8 @@ class LoopConfig(Section):
         sampling: Share of its input symbols replaced, in the end, by what the head itself would have written
             (scheduled sampling); 0 is teacher forcing throughout.
         sampling_ramp: Shares of the run between which that share rises from 0 in a straight line.
+        restarts: Share of its steps before which the attention head's cells start anew, so that it learns to keep its
+            place by what it sees and not by counting, and reads strips longer than any that it was trained on.
         cut_steps: Symbols after which the step-wise head's state is carried on without its gradient (truncated
             back-propagation through time); 0 never cuts it.
         cut_frames: Frames of four columns after which the same is done in the encoder's recurrent layers. For very long
@@ -65,6 +67,7 @@ class LoopConfig(Section):
     input_masking: float = Field(default=0.05, ge=0, lt=1)
     sampling: float = Field(default=0.0, ge=0, le=1)
     sampling_ramp: tuple[float, float] = (0.0, 0.5)
+    restarts: float = Field(default=0.0, ge=0, lt=1)
     cut_steps: int = Field(default=0, ge=0)
     cut_frames: int = Field(default=0, ge=0)
     average_decay: float = Field(default=0.999, ge=0, lt=1)

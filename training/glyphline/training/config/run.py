@@ -65,6 +65,10 @@ class TrainingConfig(Section):
                 f"image.max_width is {self.image.max_width}, the canvas of the flatten head {canvas} wide: set "
                 f"image.max_width = {canvas}, so that wider strips are refused and not cut"
             )
+        if self.loop.restarts and self.network.decoder_head != "attention":
+            raise ValueError(
+                "loop.restarts is of the attention head alone, which knows its place by where it looked: leave it out"
+            )
         return self
 
     def make_alphabet(self) -> Alphabet:

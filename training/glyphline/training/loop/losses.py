@@ -57,6 +57,7 @@ def head_losses(
         batch["widths"],
         inputs,
         sampling=sampling,
+        restarts=loop.restarts,
         cut=loop.cut_steps,
         encoder_cut=loop.cut_frames,
     )

@@ -139,7 +139,14 @@ class StepDecoder(nn.Module, ABC):
         """
 
     def forward(
-        self, memory: Tensor, lengths: Tensor, inputs: Tensor, *, sampling: float = 0.0, cut: int = 0
+        self,
+        memory: Tensor,
+        lengths: Tensor,
+        inputs: Tensor,
+        *,
+        sampling: float = 0.0,
+        restarts: float = 0.0,
+        cut: int = 0,
     ) -> Tensor:
         """Decodes with given inputs (teacher forcing).
 
@@ -149,6 +156,8 @@ class StepDecoder(nn.Module, ABC):
             inputs: Start symbol, then the label `(batch, steps)`.
             sampling: Share of the label's symbols that are replaced by what the head itself would have written, the end
                 left out (scheduled sampling: Bengio et al. 2015).
+            restarts: Share of the steps before which a row's cells are put back to their first state, while the rest of
+                the state, as where an attention head looked, stays: it cannot count symbols, and must see its place.
             cut: Steps after which the state is carried on without its gradient (truncated back-propagation through
                 time); 0 never cuts it. Scores do not depend on it.
 
@@ -157,12 +166,18 @@ class StepDecoder(nn.Module, ABC):
         """
         mask = valid_mask(lengths, memory.shape[1])
         keys, state = self.begin(memory, lengths)
+        first = state[: len(state) - len(self.further_states)]
         own = torch.rand(inputs.shape, device=inputs.device) < sampling if sampling > 0 else None
+        anew = torch.rand(inputs.shape, device=inputs.device) < restarts if restarts > 0 else None
         scores: list[Tensor] = []
         for step in range(inputs.shape[1]):
             symbols = inputs[:, step]  # (batch,)
             if own is not None and scores:
                 symbols = torch.where(own[:, step], scores[-1].detach()[:, 1:].argmax(dim=1) + 1, symbols)
+            if anew is not None and step:
+                row = anew[:, step, None]
+                cells = [torch.where(row, begun, now) for begun, now in zip(first, state[: len(first)], strict=True)]
+                state = [*cells, *state[len(first) :]]
             if cut and step and step % cut == 0:
                 state = self.cut_gradient(state)
             score, _, state = self.step(symbols, memory, keys, mask, state)

@@ -114,6 +114,7 @@ class RecogniserNetwork(nn.Module):
         inputs: Tensor | None = None,
         *,
         sampling: float = 0.0,
+        restarts: float = 0.0,
         cut: int = 0,
         encoder_cut: int = 0,
     ) -> HeadOutputs:
@@ -124,6 +125,7 @@ class RecogniserNetwork(nn.Module):
             widths: Valid columns `(batch,)`.
             inputs: Start symbol and label `(batch, steps)` for the step-wise head; None leaves it out.
             sampling: Share of the label's symbols replaced by the head's own; see `StepDecoder.forward`.
+            restarts: Share of the steps before which its cells start anew; see `StepDecoder.forward`.
             cut: Steps after which the step-wise head's gradient is cut; 0 never cuts it.
             encoder_cut: Frames after which the gradient of the encoder's recurrent layers is cut; 0 never cuts it.
         """
@@ -131,7 +133,9 @@ class RecogniserNetwork(nn.Module):
         memory = self.encoder.recurrent(columns, lengths, encoder_cut)
         ctc = self.ctc(memory, lengths) if self.ctc is not None else None
         decoder = self.decoder if inputs is not None else None
-        scores = decoder(memory, lengths, inputs, sampling=sampling, cut=cut) if decoder is not None else None
+        scores = None
+        if decoder is not None:
+            scores = decoder(memory, lengths, inputs, sampling=sampling, restarts=restarts, cut=cut)
         shortcut = self.shortcut(columns, lengths) if self.shortcut is not None and self.training else None
         return HeadOutputs(ctc, shortcut, scores)
 

@@ -60,7 +60,7 @@ learning_rate = 1.5e-3
 validate_every = 1
 patience = {patience}
 workers = 0
-
+{loop}
 [[sources]]
 kind = "composed"
 longest = 8
@@ -90,6 +90,7 @@ class Trial:
         beside: A head trained with it on one encoder, if any.
         encoder_layers: Recurrent layers of the encoder.
         network: Further lines for the network's configuration.
+        loop: Further lines for the loop.
         source: Further lines for the source of its strips.
         epochs: Epochs of training; as many at most where it is patient.
         patience: Epochs without a better validation after which it stops; 0 trains for all epochs.
@@ -101,6 +102,7 @@ class Trial:
     beside: str = ""
     encoder_layers: int = 1
     network: str = ""
+    loop: str = ""
     source: str = ""
     epochs: int = EPOCHS
     patience: int = 0
@@ -123,6 +125,7 @@ class Trial:
             canvas=CANVAS if flat else 0,
             max_width=CANVAS if flat else 2048,
             network=self.network,
+            loop=self.loop,
             source=self.source,
             epochs=1 if quick else self.epochs,
             strips=128 if quick else STRIPS_PER_EPOCH,
