@@ -80,3 +80,20 @@ def test_every_search_is_measured_against_the_plain_beam(repository_root: Path) 
     assert (names[0], names[1], names[3]) == ("beam", "lexicon of 300 words", "both")
     assert report["figures"][0]["ratio"] == 1.0
     assert all(0.0 <= row["exact"] <= 1.0 and row["milliseconds"] > 0.0 for row in report["figures"])
+
+
+@pytest.mark.slow
+def test_providers_are_measured_beside_each_other(repository_root: Path) -> None:
+    report = run(repository_root, "providers.py", "--images", "6", "--rounds", "1", "--batch", "1", "4")
+    rows = report["figures"]
+    assert [(row["provider"], row["batch"]) for row in rows if not row["provider"].startswith("OpenVINO")] == [
+        ("CPUExecutionProvider", 1),
+        ("CPUExecutionProvider", 4),
+    ]
+    for row in rows:
+        assert row["images_per_cpu_second"] > 0
+        assert row["same_text"] >= 0.8
+        assert row["probability"] is not None and row["probability"] < 0.5
+    assert all(
+        row["ratio"] == 1 and row["confidence"] == 0 for row in rows if row["provider"] == "CPUExecutionProvider"
+    )

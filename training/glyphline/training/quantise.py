@@ -152,10 +152,10 @@ def split(samples: Sequence[Sample], most: int) -> tuple[list[Sample], list[Samp
         What to calibrate on, at most a quarter, and what to compare, no strip in both.
 
     Raises:
-        DataError: If there are fewer than 40.
+        DataError: If there are fewer than 20.
     """
-    if len(samples) < 40:
-        raise DataError(f"{len(samples)} strips are too few to calibrate on and to compare with; take at least 40")
+    if len(samples) < 20:
+        raise DataError(f"{len(samples)} strips are too few to calibrate on and to compare with; take at least 20")
     step = max(4, len(samples) // CALIBRATION_STRIPS)
     calibration = list(samples[::step])[:CALIBRATION_STRIPS]
     others = [sample for index, sample in enumerate(samples) if index % step]

@@ -16,7 +16,8 @@ from glyphline.models.decoding.distributions import FloatArray
 __all__ = ["align", "score_texts"]
 
 _RESCALE_EVERY = 32  # frames; a step at most triples a value, and values near the best path's do not shrink
-_LARGEST_LATTICE = 4_000_000  # cells worked on at once
+_LARGEST_LATTICE = 4_000_000  # cells of texts worked on together
+_STRETCH = 500_000  # cells of them whose frames are worked on at once
 
 Text = tuple[int, ...]
 
@@ -51,7 +52,7 @@ class _Lattice:
     @property
     def stretch(self) -> int:
         """Frames that are worked on at once, so that a long line takes no more memory than many short strips."""
-        return max(1, _LARGEST_LATTICE // self.states.size)
+        return max(1, _STRETCH // self.states.size)
 
     def emissions(self, begin: int, end: int) -> FloatArray:
         """Returns the log-probability of each state's symbol in some frames (frames, texts, states)."""
