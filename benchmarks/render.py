@@ -3,7 +3,7 @@
     python benchmarks/render.py --data-root data [--count 4000] [--fonts 24]
 
 Fonts and word lists are those that `scripts/fetch_fonts.py` and `scripts/fetch_words.py` fetch below the data root.
-Each figure is of CPU time, so that other work on the machine changes it little, after as many strips again to warm up: a
+Each figure is of CPU time, after as many strips again to warm up, so that other work changes it little: a
 font's glyphs are drawn once in a process, and `--fonts` is how many fonts of each folder are taken, so that a short run
 is as warm as training is after its first minutes. The last rows write shards and read them as `kind = "real"` does.
 """

@@ -178,3 +178,49 @@ def test_rendering_refuses_what_a_font_cannot_write(invoke: Command, tmp_path: P
     )
     assert code.returncode == 0
     assert invoke("data", "render", tmp_path / "x", "--fonts", font).returncode == ExitCode.USAGE
+
+
+def test_a_configuration_is_drawn_into_shards(invoke: Command, tmp_path: Path) -> None:
+    mpl = pytest.importorskip("matplotlib")
+    fonts = tmp_path / "fonts"
+    fonts.mkdir()
+    font = Path(mpl.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
+    (fonts / "face.ttf").write_bytes(font.read_bytes())
+    (tmp_path / "words.txt").write_text("apple\npear\nplum\n", encoding="utf-8")
+    config = """name = "fruit"
+alphabet = "abcdefghijklmnopqrstuvwxyz "
+[[sources]]
+kind = "rendered"
+fonts = "fonts"
+style = "scene"
+longest = 12
+joined = 0.5
+[sources.texts]
+lists = ["words.txt"]
+words = 1.0
+[[sources]]
+kind = "blank"
+[validation.some]
+kind = "drawn"
+count = 5
+source = { kind = "blank" }
+"""
+    (tmp_path / "fruit.toml").write_text(config, encoding="utf-8")
+    shards = tmp_path / "shards"
+    render = ("data", "render", shards, "--config", tmp_path / "fruit.toml", "--data-root", tmp_path, "--quiet")
+    done = invoke(*render, "--source", "1", "--count", "30", "--to", "webdataset")
+    assert done.returncode == 0, done.stderr
+    assert "30 strips" in done.stdout
+    alphabet = ("--alphabet", "abcdefghijklmnopqrstuvwxyz ")
+    assert invoke("data", "validate", shards, *alphabet, "--quiet").returncode == 0
+    assert invoke("data", "validate", tmp_path / "fruit.toml", "--data-root", tmp_path, "-q").returncode == 0
+    sheet = tmp_path / "sheet.png"
+    shown = invoke("data", "preview", tmp_path / "fruit.toml", "--data-root", tmp_path, "--output", sheet)
+    assert shown.returncode == 0, shown.stderr
+    assert sheet.exists()
+    (tmp_path / "words.txt").unlink()
+    broken = invoke("data", "validate", tmp_path / "fruit.toml", "--data-root", tmp_path, "-q")
+    assert broken.returncode == ExitCode.FINDINGS
+    assert "words.txt is missing" in broken.stdout
+    assert invoke(*render, "--source", "9").returncode == ExitCode.USAGE
+    assert invoke(*render, "--words", tmp_path / "fruit.toml").returncode == ExitCode.USAGE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -35,12 +35,14 @@ class Part:
         role: `training` or `validation` where a configuration says so, else `data`.
         images: The strips.
         fault: Why there are none, where the data set cannot be read at all.
+        skips_unknown: Whether labels with characters outside the alphabet are left out, as the configuration says.
     """
 
     name: str
     role: Literal["data", "training", "validation"]
     images: Sequence[LabelledImage]
     fault: str = ""
+    skips_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +121,13 @@ def _config_parts(config: TrainingConfig, root: Path, missing: Literal["refuse",
     for number, source in enumerate(config.sources, 1):
         if isinstance(source, DatasetConfig):
             name = f"source {number} ({source.path})"
-            parts.append(_part(name, "training", partial(_selected, source, root, missing)))
+            part = _part(name, "training", partial(_selected, source, root, missing))
+            parts.append(replace(part, skips_unknown=source.unknown_characters == "skip"))
     for name, settings in config.validation.items():
         real = settings.source if isinstance(settings, DrawnSetConfig) else settings
         if isinstance(real, DatasetConfig):
-            parts.append(_part(f"validation {name}", "validation", partial(_selected, real, root, missing)))
+            part = _part(f"validation {name}", "validation", partial(_selected, real, root, missing))
+            parts.append(replace(part, skips_unknown=real.unknown_characters == "skip"))
     return parts
 
 

@@ -23,7 +23,10 @@ Severity = Literal["error", "warning"]
 KINDS: dict[str, tuple[Severity, str]] = {
     "data set": ("error", "cannot be read at all"),
     "unreadable": ("error", "the picture is missing, damaged or no picture; training skips and counts it"),
-    "unknown character": ("error", "a label with characters outside the alphabet; training is refused"),
+    "unknown character": (
+        "error",
+        "a label with characters outside the alphabet; training refuses or skips it",
+    ),
     "two texts": ("error", "the same pixels with different texts"),
     "in two splits": ("error", "the same pixels in two splits: what is measured was trained on"),
     "too wide": ("warning", "wider than image.max_width: training skips and counts it, validation is refused"),
@@ -188,6 +191,9 @@ class _Checker:
         severity = KINDS[kind][0]
         if kind == "too wide" and part.role == "validation":
             severity = "error"
+        if kind == "unknown character" and part.skips_unknown:
+            severity = "warning"
+            message += '; left out, as unknown_characters = "skip" says'
         self.result.findings.append(
             Finding(kind, severity, part.name, image.source, str(image.file), image.line, message)
         )

@@ -18,7 +18,6 @@ _CONTEXT = 3  # letters
 _END = "\0"
 
 
-@lru_cache(maxsize=32)
 def read_words(path: Path) -> tuple[str, ...]:
     """Reads a word list: one word a line, UTF-8; blank lines and what follows a slash (flags of hunspell) are left out.
 
@@ -26,7 +25,7 @@ def read_words(path: Path) -> tuple[str, ...]:
         DataError: If the file is missing, is not UTF-8, or has no words.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        return _read_words(path, path.stat().st_mtime_ns)
     except FileNotFoundError:
         raise DataError(
             f"{path} is missing: a word list has one word a line; `python scripts/fetch_words.py --output DATA/words`"
@@ -34,6 +33,13 @@ def read_words(path: Path) -> tuple[str, ...]:
         ) from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+@lru_cache(maxsize=32)
+def _read_words(path: Path, changed: int) -> tuple[str, ...]:
+    """Reads a list once for all sources that draw from it; `changed` is when the file was."""
+    del changed
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
     words = (unicodedata.normalize("NFC", line.split("/")[0].strip()) for line in lines)
     found = tuple(dict.fromkeys(word for word in words if word))
     if not found:
