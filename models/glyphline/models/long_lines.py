@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 LONGEST_LINE = 32_768  # columns of a normalised strip: bounds what one image can cost in time and memory
-WINDOW = 4096
+WINDOW = 8192  # as many columns as the largest batch of strips has
 CONTEXT = 512
 STEP = 16  # windows and seams lie at multiples of it, so that frames of all windows fall on one grid
 
