@@ -19,6 +19,7 @@ import json
 import statistics
 import sys
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def measure(
     for turn in range(rounds):
         for way in list(ways) if turn % 2 else list(reversed(ways)):
             recognizer = ways[way]
-            seconds[way].append(cpu_seconds(lambda recognizer=recognizer: read(recognizer, contents, batch)))  # type: ignore[misc]
+            seconds[way].append(cpu_seconds(partial(read, recognizer, contents, batch)))
     base: tuple[Provider, Precision] = ("onnxruntime", "fp32")
     figures = []
     for way, recognizer in ways.items():

@@ -64,7 +64,7 @@ class Figures:
     shares: dict[str, float]
 
 
-def cpu_seconds(work: Callable[[], None]) -> float:
+def cpu_seconds(work: Callable[[], object]) -> float:
     """Runs `work` and returns the CPU time that this process took for it."""
     start = time.process_time()
     work()

@@ -71,7 +71,7 @@ class TestPlan:
     @given(plan=plans(), frames_per_step=st.sampled_from([1, 2, 3, 4]))
     def test_merging_gives_the_frames_of_the_whole(self, plan: tuple[int, int, int], frames_per_step: int) -> None:
         width = plan[0]
-        whole = np.arange(-(-width // 4) * frames_per_step)[:, None]
+        whole = np.arange(-(-width // 4) * frames_per_step, dtype=np.float64)[:, None]
         windows = plan_windows(*plan)
         parts = [
             whole[window.start // 4 * frames_per_step : -(-window.stop // 4) * frames_per_step] for window in windows

@@ -84,10 +84,11 @@ def open_head(
         DeviceError: If the device is not available.
     """
     files = {role: bundle.file(name) for role, name in bundle.graphs(precision).items()}
-    sessions = {
-        role: open_session(file, device, threads, allow_cpu_fallback=allow_cpu_fallback, provider=provider)
-        for role, file in files.items()
-    }
+    sessions = {}
+    for role, file in files.items():
+        # OpenVINO would prepare itself anew at nearly every step, for the rows that are left.
+        by = "onnxruntime" if role == "decoder_step" and provider == "openvino" else provider
+        sessions[role] = open_session(file, device, threads, allow_cpu_fallback=allow_cpu_fallback, provider=by)
     if bundle.manifest.head == "ctc":
         _check_graph(sessions["network"], files["network"], _INPUTS, CtcHead.outputs, alphabet)
         manifest = bundle.manifest
