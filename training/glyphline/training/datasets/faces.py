@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,6 +32,7 @@ def _tables(path: Path) -> tuple[frozenset[int], bool]:
     """Code points of a font, and whether it has a table `kern`, which alone Pillow's plain layout knows."""
     from fontTools.ttLib import TTFont, TTLibError  # noqa: PLC0415  (of the extra `train`)
 
+    logging.getLogger("fontTools").setLevel(logging.ERROR)  # it tells of bytes that no one needs
     try:
         with TTFont(path, lazy=True, fontNumber=0) as font:
             return frozenset(font.getBestCmap() or ()), "kern" in font
@@ -103,8 +105,16 @@ class Face:
         if self._unicase is None:
             both = [c for c in _TELLING if {c, c.upper()} <= self.characters]
             alike = [_difference(self.glyph(c).ink, self.glyph(c.upper()).ink) < _SAME_SHAPE for c in both]
-            self._unicase = not both or sum(alike) * 2 > len(alike)
+            self._unicase = not both or sum(alike) * 2 > len(alike) or self._is_of_one_height()
         return self._unicase
+
+    def _is_of_one_height(self) -> bool:
+        """Whether small letters are as high as each other and none goes below the line, as capitals are."""
+        if not set("aenrsbdhklgpqy") <= self.characters:
+            return False
+        low, high = (np.median([-self.glyph(c).top for c in letters]) for letters in ("aenrs", "bdhkl"))
+        depth = np.median([self.glyph(c).top + self.glyph(c).ink.shape[0] for c in "gpqy"])
+        return bool(low > 0.88 * high and depth < 0.1 * self.size)
 
 
 def _difference(first: Ink, second: Ink) -> float:

@@ -99,7 +99,9 @@ def take_picture(ink: Ink, dice: Dice, look: Look) -> Grey:
         if dice.chance(look.thermal):
             worn = inking.fade(worn, dice)
         if dice.chance(look.rough) and not small:
-            worn = inking.roughen(worn, dice)
+            rough = inking.roughen(worn, dice)
+            if float(rough.sum()) > 0.55 * float(worn.sum()):  # thin strokes would be lost to it
+                worn = rough
         picture, seen = _compose(worn, dice, look)
         pixels = _expose(picture, dice, look)
         if camera.is_visible(pixels, seen):
