@@ -107,6 +107,7 @@ class TestOpening:
     def test_a_session_runs_on_the_cpu_without_spinning(self, graph: Path) -> None:
         session = open_session(graph, "cpu", threads=2)
         assert session_device(session) == "CPUExecutionProvider"
+        assert isinstance(session, onnxruntime.InferenceSession)
         options = session.get_session_options()
         assert (options.intra_op_num_threads, options.inter_op_num_threads) == (2, 1)
         assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"

@@ -22,6 +22,7 @@ from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
 from glyphline.service import worker
 from glyphline.service.catalogue import load_catalogue
 from glyphline.service.client import AsyncClient, RecognitionError
+from glyphline.service.guides import Guides
 from glyphline.service.messages import Fault, Job, JobResult, ModelKey, Ready, Refused, WorkerConfig
 from glyphline.service.model_service import ModelServicer
 
@@ -60,7 +61,7 @@ def config(model_root: Path) -> WorkerConfig:
 def test_an_image_that_uncovers_a_fault_fails_alone(config: WorkerConfig, images: list[bytes]) -> None:
     recognizer = Faulty.load(load_bundle(config.models[0]))
     job = Job(("digits", 2), DecodingOptions(), [images[0], CURSED, b"text", images[1]])
-    result = worker._read(recognizer, job, config)
+    result = worker._read(recognizer, job, config, Guides())
     first, cursed, text, last = result.outcomes
     assert isinstance(first, Reading)
     assert isinstance(last, Reading)

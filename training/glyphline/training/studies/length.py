@@ -28,7 +28,13 @@ from glyphline.training.studies.digit_trials import (
 from glyphline.training.studies.study import Study, StudyOptions, Table, Tell
 
 JOINT = Trial("attention, CTC beside it", "attention", beside="ctc")
-LONG = replace(JOINT, label="attention, CTC beside it, trained five times as long", epochs=5 * EPOCHS)
+ALL = replace(
+    JOINT,
+    label="attention, CTC beside it, one step in five anew, within 16 frames",
+    network="attention_reach = 16\n",
+    loop="restarts = 0.2\n",
+)
+LONG = replace(ALL, label=f"{ALL.label}, trained five times as long", epochs=5 * EPOCHS)
 
 TRIALS = (
     Trial("ctc, GRU", "ctc"),
@@ -39,6 +45,7 @@ TRIALS = (
     Trial("attention, one step in five starts anew", "attention", loop="restarts = 0.2\n"),
     Trial("attention, three in ten strips two side by side", "attention", source="joined = 0.3"),
     JOINT,
+    ALL,
     LONG,
 )
 
@@ -80,7 +87,7 @@ def measure(options: StudyOptions, tell: Tell) -> TrialFindings:
     records: list[TrialRecord] = []
     for record in findings.records:
         records.append(record)
-        for trial in (JOINT, LONG):
+        for trial in (JOINT, ALL, LONG):
             if record.label != trial.label:
                 continue
             folder = options.folder / f"{trial.folder}-{record.seed}"
