@@ -41,7 +41,7 @@ def spread(items: Sequence[Item], limit: int | None) -> list[Item]:
     return [items[place * len(items) // limit] for place in range(limit)]
 
 
-def write_files(name: str, data_root: Path | None, limit: int | None, folder: Path) -> LabelledFiles:
+def write_files(name: str, data_root: Path, limit: int | None, folder: Path) -> LabelledFiles:
     """Writes the images of a data set into a folder, with `labels.tsv`.
 
     Images of a data set keep their bytes; what is composed or cut from pages is written as PNG.

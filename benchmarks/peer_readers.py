@@ -55,24 +55,35 @@ def import_peer(module: str, install: str) -> Any:  # noqa: ANN401  (peers have 
 
 
 class GlyphlineReader:
-    """Glyphline's own recogniser, of one model and decoder."""
+    """Glyphline's own recogniser, of one model, decoder, provider and precision."""
 
-    def __init__(self, model: str, decoder: str | None = None, beam_width: int = 10) -> None:
+    def __init__(
+        self,
+        model: str,
+        decoder: str | None = None,
+        beam_width: int = 10,
+        provider: str = "onnxruntime",
+        precision: str = "fp32",
+    ) -> None:
         """Loads a model by name or from its folder.
 
         Args:
             model: Name of a shipped model, or the folder of a bundle.
             decoder: `greedy` or `beam`; None takes the bundle's own.
             beam_width: Width of the beam.
+            provider: What runs the networks: `onnxruntime` or `openvino`.
+            precision: Which variant of them: `fp32` or `int8`.
         """
         recognizers = import_peer("glyphline.models.recognizer", "pip install 'glyphline[cpu]'")
         import_peer("onnxruntime", "pip install 'glyphline[cpu]'")
+        if provider == "openvino":
+            import_peer("openvino", "pip install 'glyphline[openvino]'")
         decoding = importlib.import_module("glyphline.models.decoding")
-        self._recognizer = recognizers.load_recognizer(model, threads=1)
+        self._recognizer = recognizers.load_recognizer(model, threads=1, provider=provider, precision=precision)
         self._options = decoding.DecodingOptions(decoder=decoder, beam_width=beam_width)
         bundle = self._recognizer.bundle
         self.version = f"{bundle.manifest.version} ({bundle.manifest.head})"
-        self.model_bytes = sum(bundle.file(name).stat().st_size for name in bundle.manifest.graphs.values())
+        self.model_bytes = sum(bundle.file(name).stat().st_size for name in bundle.graphs(precision).values())
 
     def read(self, contents: Sequence[bytes]) -> list[str]:
         """Reads images in one call."""

@@ -13,6 +13,7 @@ line that says how to install them; they may live in an environment of their own
     python benchmarks/peers.py my/strips
     python benchmarks/peers.py my/lines --compare letters-and-digits --model words --plot peers.png
     python benchmarks/peers.py mnist-1-8 registers meters --data-root data --model digits digits-ctc --limit 200
+    python benchmarks/peers.py my/strips --provider onnxruntime openvino --precision fp32 int8
     python benchmarks/peers.py my/strips --peers glyphline tesseract --decoder greedy beam --json > figures.json
 
 How texts are compared: `all` of them; `digits` alone; or `letters-and-digits`, without regard to case, spaces and
@@ -59,12 +60,22 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     several: dict[str, Any] = {"nargs": "+", "action": "extend"}
     parser.add_argument("data", nargs="*", metavar="DATASET", help="labelled images (default: tests/data/strips)")
-    parser.add_argument("--data-root", type=Path, metavar="DIR", help="folder that named data sets are below")
+    parser.add_argument(
+        "--data-root",
+        type=Path,
+        default=Path("data"),
+        metavar="DIR",
+        help="folder that named data sets are below (default: data)",
+    )
     parser.add_argument("--peers", **several, choices=list(READERS), help=f"default: {' '.join(USUAL_PEERS)}")
     parser.add_argument(
         "--model", **several, metavar="NAME|FOLDER", help="Glyphline's models, by name or folder (default: digits)"
     )
     parser.add_argument("--decoder", **several, choices=["greedy", "beam"], help="default: the model's own")
+    parser.add_argument(
+        "--provider", **several, choices=["onnxruntime", "openvino"], help="what runs them (default: onnxruntime)"
+    )
+    parser.add_argument("--precision", **several, choices=["fp32", "int8"], help="default: fp32")
     parser.add_argument("--beam-width", type=_positive, default=10, metavar="N", help="width of the beam (default: 10)")
     parser.add_argument("--batch", type=_positive, default=1, metavar="N", help="images to a call of Glyphline's")
     parser.add_argument("--peer-python", default=sys.executable, metavar="FILE", help="interpreter that has the peers")
@@ -102,11 +113,15 @@ def make_plan(arguments: argparse.Namespace) -> list[ReaderPlan]:
 def _glyphline_plans(arguments: argparse.Namespace) -> Iterator[ReaderPlan]:
     models = dict.fromkeys(arguments.model or ["digits"])
     decoders = dict.fromkeys(arguments.decoder or [None])
-    for model, decoder in product(models, decoders):
+    providers = dict.fromkeys(arguments.provider or [None])
+    precisions = dict.fromkeys(arguments.precision or [None])
+    for model, decoder, provider, precision in product(models, decoders, providers, precisions):
         ways = [f"beam {arguments.beam_width}"] if decoder == "beam" else [decoder] if decoder else []
+        ways += [way for way in (provider, precision) if way]
         ways += [f"batch {arguments.batch}"] if arguments.batch > 1 else []
         label = f"Glyphline {model}" + (f" ({', '.join(ways)})" if ways else "")
         settings = {"model": model, "decoder": decoder, "beam_width": arguments.beam_width}
+        settings |= {"provider": provider or "onnxruntime", "precision": precision or "fp32"}
         yield ReaderPlan("glyphline", label, settings, arguments.batch)
 
 

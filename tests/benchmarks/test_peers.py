@@ -121,7 +121,19 @@ def test_the_plan_has_every_way_that_was_named_once() -> None:
     ]
     assert [plan.batch for plan in plans] == [1, 8, 8, 8, 8]
     assert [plan.python for plan in plans] == ["other"] + [sys.executable] * 4
-    assert plans[2].settings == {"model": "digits", "decoder": "beam", "beam_width": 4}
+    usual = {"provider": "onnxruntime", "precision": "fp32"}
+    assert plans[2].settings == {"model": "digits", "decoder": "beam", "beam_width": 4} | usual
+
+
+def test_providers_and_precisions_are_ways_too() -> None:
+    arguments = parse(["--peers", "glyphline", "--provider", "onnxruntime", "openvino", "--precision", "int8"])
+    plans = make_plan(arguments)
+    assert [plan.label for plan in plans] == [
+        "Glyphline digits (onnxruntime, int8)",
+        "Glyphline digits (openvino, int8)",
+    ]
+    assert plans[1].settings["provider"] == "openvino"
+    assert plans[1].settings["precision"] == "int8"
 
 
 @pytest.mark.parametrize("arguments", [["--limit", "0"], ["--peers", "nobody"], ["--compare", "nothing"]])

@@ -54,15 +54,15 @@ def test_figures_can_be_recorded_in_the_bundle(glyphline: Command, strips_folder
         for model in map(json.loads, glyphline("models", "--json", *repository).stdout.splitlines())
         if model["name"] == "digits"
     )
-    recorded = {each["data_set"]: each for each in described["evaluation"]}[str(strips_folder)]
+    recorded = {each["data_set"]: each for each in described["evaluation"]}[f"DATA/{strips_folder.name}"]
     assert recorded["images"] == json.loads(done.stdout)["images"]
-    assert str(strips_folder) in glyphline("models", "digits", *repository).stdout
+    assert f"| DATA/{strips_folder.name} |" in glyphline("models", "digits", *repository).stdout
 
 
 def test_mistakes_are_explained(glyphline: Command, strips_folder: Path) -> None:
     for arguments, code, reason in (
         (["nowhere"], ExitCode.USAGE, "nowhere is neither a folder"),
-        (["blank"], ExitCode.USAGE, "--data-root"),
+        (["meters", "--data-root", "nowhere"], ExitCode.USAGE, "--data-root"),
         ([strips_folder, "--model", "nonsense"], ExitCode.MODEL, "there is digits"),
         (
             [strips_folder, "-m", "digits", "-m", "digits-ctc", "--model-version", "2"],

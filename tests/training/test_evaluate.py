@@ -14,7 +14,7 @@ from glyphline.models.recognizer import load_recognizer
 from glyphline.models.repository import pretrained_root
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import DataError
-from glyphline.training.evaluate import evaluate_command, find_set, label_models, read_samples
+from glyphline.training.evaluate import evaluate_command, find_set, label_models, portable_name, read_samples
 
 
 def test_what_cannot_be_read_is_an_error() -> None:
@@ -26,14 +26,13 @@ def test_what_cannot_be_read_is_an_error() -> None:
 
 
 def test_a_set_is_a_path_or_a_name(strips_folder: Path, tmp_path: Path) -> None:
-    assert find_set(str(strips_folder), None)[0].kind == "folder"
+    assert find_set(str(strips_folder))[0].kind == "folder"
     assert find_set("meters", tmp_path)[1] == tmp_path
     (tmp_path / "lines.csv").write_text("file,text\n")
-    assert find_set(str(tmp_path / "lines.csv"), None)[0].kind == "folder"
+    assert find_set(str(tmp_path / "lines.csv"))[0].kind == "folder"
     with pytest.raises(DataError, match="neither a folder"):
         find_set("nothing", tmp_path)
-    with pytest.raises(DataError, match="--data-root"):
-        find_set("meters", None)
+    assert find_set("meters")[1] == Path("data")
 
 
 def test_a_report_names_the_errors(strips_folder: Path, tmp_path: Path) -> None:
@@ -42,7 +41,7 @@ def test_a_report_names_the_errors(strips_folder: Path, tmp_path: Path) -> None:
     names = [line.split("\t")[0] for line in labels.read_text().splitlines()]
     labels.write_text("".join(f"{name}\t99999999\n" for name in names))
     folder = tmp_path / "report"
-    [result] = evaluate_command(["digits"], [str(tmp_path / "strips")], None, DecodingOptions(), 5, folder)
+    [result] = evaluate_command(["digits"], [str(tmp_path / "strips")], tmp_path, DecodingOptions(), 5, folder)
     assert result.images == 5
     assert result.exact == 0
     [written] = json.loads((folder / "report.json").read_text())["results"]
@@ -54,7 +53,7 @@ def test_a_report_names_the_errors(strips_folder: Path, tmp_path: Path) -> None:
 
 def test_several_models_read_the_same_strips(strips_folder: Path, tmp_path: Path) -> None:
     models, sets = ["digits", "digits-ctc"], [str(strips_folder)]
-    results = evaluate_command(models, sets, None, DecodingOptions(), 4, tmp_path)
+    results = evaluate_command(models, sets, tmp_path, DecodingOptions(), 4, tmp_path)
     assert [(each.model, each.images) for each in results] == [("digits 2", 4), ("digits-ctc 2", 4)]
     [comparison] = json.loads((tmp_path / "report.json").read_text())["comparisons"]
     assert comparison["difference"]["rates"]["exact"] == pytest.approx(results[1].exact - results[0].exact)
@@ -73,9 +72,10 @@ def test_results_are_recorded_in_the_bundle(strips_folder: Path, tmp_path: Path)
     source = sorted((pretrained_root() / "digits").iterdir())[-1]
     copy = tmp_path / "digits" / source.name
     shutil.copytree(source, copy)
-    [result] = evaluate_command([str(copy)], [str(strips_folder)], None, DecodingOptions(), record=True)
-    row = next(row for row in load_bundle(copy).manifest.evaluation if row.data_set == str(strips_folder))
+    [result] = evaluate_command([str(copy)], [str(strips_folder)], tmp_path, DecodingOptions(), record=True)
+    name = portable_name(str(strips_folder))
+    row = next(row for row in load_bundle(copy).manifest.evaluation if row.data_set == name)
     assert row.images == result.images
     assert row.exact == pytest.approx(result.exact, abs=1e-4)
-    assert f"| {strips_folder} | {result.images} |" in (copy / "model_card.md").read_text()
+    assert f"| {name} | {result.images} |" in (copy / "model_card.md").read_text()
     load_recognizer(str(copy))

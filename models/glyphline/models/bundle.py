@@ -188,7 +188,7 @@ class Manifest(_Record):
         probe: Checked whenever the bundle is loaded.
         training: How the model was made.
         evaluation: What it scored.
-        licence: Of the weights.
+        licence: Of the weights; empty where none is stated.
         data: Where the training images came from.
         git_commit: The source tree that made it.
         created: When, in ISO 8601.

@@ -15,6 +15,8 @@ import typer
 
 from glyphline.cli.data_output import print_stats, print_validation
 from glyphline.cli.exit_codes import CommandError, ExitCode
+from glyphline.cli.group import tell
+from glyphline.cli.options import DataRootOption
 from glyphline.cli.progress import open_reporter
 from glyphline.cli.training_room import training_room
 
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
 HELP = """Checks, describes, shows, renders and converts labelled strips.
 
 \b
-  glyphline data init strips/ > mine.toml          write a first configuration from your data
-  glyphline data validate mine.toml                what is wrong with it, all of it
-  glyphline data preview mine.toml                 what the network will see
+  glyphline data init strips/ > strips.toml        write a first configuration from your data
+  glyphline data validate strips.toml              what is wrong with it, all of it
+  glyphline data preview strips.toml               what the network will see
   glyphline data stats strips/                     how many, how long, which characters
   glyphline data render fonts-only/ --fonts fonts/ --words words.txt
   glyphline data convert pages/ strips.lmdb --to lmdb
@@ -73,12 +75,6 @@ class CutName(StrEnum):
     BOX = "box"
 
 
-DataRoot = Annotated[
-    Path,
-    typer.Option(
-        "--data-root", metavar="DIR", envvar="GLYPHLINE_DATA_ROOT", help="Folder that a configuration's data are below."
-    ),
-]
 FormatOption = Annotated[
     FormatName, typer.Option("--format", help="Format of the data sets; auto recognises it.", show_choices=True)
 ]
@@ -138,7 +134,7 @@ def validate(
     ],
     config: ConfigOption = None,
     alphabet: AlphabetOption = None,
-    data_root: DataRoot = Path("data"),
+    data_root: DataRootOption = Path("data"),
     format_name: FormatOption = FormatName.AUTO,
     show: Annotated[int, typer.Option(metavar="N", min=0, help="Findings of each kind that are printed.")] = 5,
     as_json: Json = False,
@@ -185,7 +181,7 @@ def stats(
         list[Path], typer.Argument(metavar="DATASET|CONFIG", help="Data sets or configurations.", show_default=False)
     ],
     config: ConfigOption = None,
-    data_root: DataRoot = Path("data"),
+    data_root: DataRootOption = Path("data"),
     format_name: FormatOption = FormatName.AUTO,
     plot: Annotated[
         Path | None, typer.Option(metavar="PNG", help="Draw the distributions here.", show_default=False)
@@ -215,6 +211,10 @@ _PREVIEW_EXAMPLES = """\b
 Examples:
   glyphline data preview mine.toml --data-root data/ --output preview.png
   glyphline data preview strips/ --count 20 --variants 6
+
+\b
+Strips are shown as the network sees them: ink bright on dark, whatever it was on the picture, and all of one height. A
+sheet that is there already is replaced.
 """
 
 
@@ -228,7 +228,7 @@ def preview(
     count: Annotated[int, typer.Option(metavar="N", min=1, help="Strips of each source, or of the data set.")] = 12,
     variants: Annotated[int, typer.Option(metavar="N", min=0, help="Variants of each strip of a data set.")] = 4,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed shows the same strips.")] = 1,
-    data_root: DataRoot = Path("data"),
+    data_root: DataRootOption = Path("data"),
     format_name: FormatOption = FormatName.AUTO,
 ) -> None:
     """Draws strips as training has them: of each source of a configuration, or of a data set with its variants."""
@@ -238,6 +238,8 @@ def preview(
 
         sheet = draw(path, data_root=data_root, format=format_name.value, count=count, variants=variants, seed=seed)
         output.parent.mkdir(parents=True, exist_ok=True)
+        if output.exists():
+            tell(f"replaced {output}", "data preview")
         sheet.save(output, "PNG")
     print(output)
 
@@ -276,7 +278,7 @@ def render(
             "--source", metavar="N", min=1, help="Of --config, this source, counted from 1.", show_default=False
         ),
     ] = None,
-    data_root: DataRoot = Path("data"),
+    data_root: DataRootOption = Path("data"),
     words: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Words or texts, one a line, UTF-8.", show_default=False)
     ] = None,
@@ -418,7 +420,9 @@ Examples:
 \b
 The configuration has your labels' characters, room for your widest strips, and one strip in ten held out by a hash of
 its name. --group keeps what belongs together on one side: strips of one writer, page or device; without it the figures
-flatter where strips resemble each other.
+flatter where strips resemble each other. It holds out about a tenth of the groups, which may be more or fewer of the
+strips; how many it came to stands at the top. Save it as NAME.toml, NAME being the data set's or that of --name: so the
+commands call it that it lists.
 """
 
 
@@ -437,7 +441,7 @@ def init(
     ] = "",
     height: Annotated[int, typer.Option(metavar="N", min=8, help="Height that strips are brought to.")] = 40,
     epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Length of the training.")] = 30,
-    data_root: DataRoot = Path("data"),
+    data_root: DataRootOption = Path("data"),
     format_name: FormatOption = FormatName.AUTO,
     quiet: Quiet = False,
 ) -> None:

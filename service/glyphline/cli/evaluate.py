@@ -11,8 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glyphline.cli.exit_codes import CommandError
+from glyphline.cli.group import command_as_given
+from glyphline.cli.guides import (
+    GuideArguments,
+    LanguageModelOption,
+    LanguageModelWeightOption,
+    LengthBonusOption,
+    LexiconOption,
+    SeveralWordsOption,
+    tell_left_out,
+)
 from glyphline.cli.options import (
     BeamWidthOption,
+    DataRootOption,
     DecoderOption,
     PrecisionName,
     PrecisionOption,
@@ -33,15 +44,15 @@ Examples:
   glyphline evaluate mnist-1-8 mnist-9-16 registers meters blank --data-root data/
   glyphline evaluate scans/ --model models/digits/2 --decoder beam --report report/
   glyphline evaluate scans/ --model digits --model digits-ctc --report report/
-  glyphline evaluate mine.toml:held_out --model models/mine/1 --data-root data/
+  glyphline evaluate mine.toml:held_out --model models/mine/1 --report report/
+  glyphline evaluate scans/ --lexicon streets.txt
 
 \b
 A data set is a folder or file of strips in any format that training reads (docs/training.md), CONFIG.toml:SET for a
 validation set of a configuration, or a name of glyphline/training/configs/evaluation.toml; the pictures of the last two
-are below --data-root. Exact is the share of images read
-without any error; CER is all edits over all true characters; ranges are 95 % intervals. "Straight through" is the share
-of images whose confidence is so high that all of them together are 99.9 % exact. Prints a table on a terminal,
-elsewhere the same columns with tabs, headings first.
+are below --data-root. Exact is the share of images read without any error; CER is all edits over all true characters;
+ranges are 95 % intervals. "Straight through" is the share of images whose confidence is so high that all of them
+together are 99.9 % exact. Prints a table on a terminal, elsewhere the same columns with tabs, headings first.
 
 \b
 --report writes report.html, one file to look at in a browser: confusions, accuracy by length and width, whether the
@@ -51,6 +62,7 @@ same figures. Of several models it also says how sure their difference is.
 
 
 def evaluate(
+    context: typer.Context,
     *,
     data_sets: Annotated[list[str], typer.Argument(metavar="DATASET", help="Data sets.", show_default=False)],
     models: Annotated[
@@ -71,20 +83,17 @@ def evaluate(
         ),
     ] = None,
     repository: RepositoryOption = None,
-    data_root: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            envvar="GLYPHLINE_DATA_ROOT",
-            help="Folder that named data sets are below.",
-            show_default=False,
-        ),
-    ] = None,
+    data_root: DataRootOption = Path("data"),
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Read at most N images of each set.", show_default=False)
     ] = None,
     decoder: DecoderOption = None,
     beam_width: BeamWidthOption = None,
+    lexicon: LexiconOption = None,
+    several_words: SeveralWordsOption = False,
+    language_model: LanguageModelOption = None,
+    language_model_weight: LanguageModelWeightOption = None,
+    length_bonus: LengthBonusOption = None,
     provider: ProviderOption = ProviderName.ONNXRUNTIME,
     precision: PrecisionOption = PrecisionName.FP32,
     report: Annotated[
@@ -99,14 +108,29 @@ def evaluate(
     """Measures models: exact share and character error rate, with their uncertainty."""
     if record and precision is not PrecisionName.FP32:
         raise CommandError("--record is for fp32: the figures of a bundle are those of its usual networks")
-    options = decoding_options(decoder, beam_width)
+    guides = GuideArguments(lexicon, several_words, language_model, language_model_weight, length_bonus)
+    options = guides.add_to(decoding_options(decoder, beam_width))
     options.validate()
-    folders = [str(find_bundle(model, version, repository).path) for model, version in _pair(models, versions)]
+    if record and options.guided:
+        raise CommandError("--record is for a bundle by itself: leave --lexicon and --language-model out")
+    bundles = [find_bundle(model, version, repository) for model, version in _pair(models, versions)]
+    for bundle in bundles:
+        tell_left_out(options, bundle.manifest, "evaluate")
+    folders = [str(bundle.path) for bundle in bundles]
     with training_room():
         from glyphline.training.evaluate import evaluate_command
 
         results = evaluate_command(
-            folders, data_sets, data_root, options, limit, report, record, provider.value, precision.value
+            folders,
+            data_sets,
+            data_root,
+            options,
+            limit,
+            report,
+            record,
+            provider.value,
+            precision.value,
+            command_as_given(context),
         )
     if report is not None:
         print(f"{report / 'report.html'} is the page to look at", file=sys.stderr)

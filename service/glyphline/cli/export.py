@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from glyphline.cli.exit_codes import CommandError
+from glyphline.cli.options import DataRootOption
 from glyphline.cli.training_room import training_room
 
 EXAMPLES = """\b
@@ -38,10 +39,7 @@ def export(
         Head | None,
         typer.Option(help="Which head of the network reads.  [default: ctc where it was trained, else the other]"),
     ] = None,
-    data_root: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", envvar="GLYPHLINE_DATA_ROOT", help="Folder of the data the run was trained on."),
-    ] = None,
+    data_root: DataRootOption = Path("data"),
 ) -> None:
     """Exports a run as a bundle: ONNX and all that serving needs. Refused unless it reads just as the network does."""
     if not run.is_dir():

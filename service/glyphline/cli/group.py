@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from contextlib import suppress
 from typing import Any
@@ -12,21 +13,26 @@ from typer.core import TyperGroup
 
 from glyphline.cli.exit_codes import ExitCode, exit_code_of
 
+_GIVEN = "glyphline.given"
+
 
 class CommandGroup(TyperGroup):
     """Runs a command; what a user can put right is told without a traceback."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> typer.Context:  # noqa: ANN401  (whatever the library passes)
-        """Parses the arguments; an option such as `--help` prints while it is parsed.
+        """Parses the arguments, and keeps them; an option such as `--help` prints while it is parsed.
 
         Raises:
             typer.Exit: If nobody reads what is printed.
         """
+        given = tuple(kwargs["args"] if "args" in kwargs else args[1])  # the parser empties the list
         try:
-            return super().make_context(*args, **kwargs)  # type: ignore[return-value]
+            context = super().make_context(*args, **kwargs)
         except BrokenPipeError:
             _drop_output()
             raise typer.Exit(ExitCode.PIPE_CLOSED) from None
+        context.meta[_GIVEN] = given
+        return context  # type: ignore[return-value]
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]  # typer.Context is what comes
         """Runs the command that `ctx` names.
@@ -51,6 +57,19 @@ class CommandGroup(TyperGroup):
             else:
                 tell(_message(error), ctx.invoked_subcommand)
             raise typer.Exit(code) from None
+
+
+def command_as_given(context: typer.Context) -> str:
+    """Returns the command line that runs, quoted for a shell.
+
+    What a variable of the environment gave stands in it as an option, so that the line does the same without it.
+    """
+    words = list(context.meta.get(_GIVEN, ()))
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name) if parameter.name else None
+        if source is not None and source.name == "ENVIRONMENT" and parameter.name:
+            words[1:1] = [parameter.opts[0], str(context.params[parameter.name])]
+    return shlex.join(["glyphline", *words])
 
 
 def _flush() -> None:

@@ -148,8 +148,8 @@ def _columns(bundle: Bundle) -> tuple[str | int, ...]:
     figures = "; ".join(f"{each.exact:.1%} ({each.data_set}, {each.images:,})" for each in manifest.evaluation)
     alphabet = "".join(manifest.alphabet).replace(" ", "␣")
     shown = alphabet if len(alphabet) <= 24 else f"{alphabet[:20]}… ({len(manifest.alphabet)})"
-    size = f"{_size(bundle) / 1e6:.1f} MB"
-    return manifest.name, manifest.version, manifest.head, size, shown, manifest.licence, figures or "not measured"
+    size, licence = f"{_size(bundle) / 1e6:.1f} MB", manifest.licence or "not stated"
+    return manifest.name, manifest.version, manifest.head, size, shown, licence, figures or "not measured"
 
 
 def _print_card(bundle: Bundle) -> None:

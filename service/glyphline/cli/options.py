@@ -54,8 +54,27 @@ ModelOption = Annotated[
         help="Name of a model (`glyphline models` lists them), or the folder of a bundle.  [default: digits]",
     ),
 ]
+AskedModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME|FOLDER",
+        help="Name of a model (`glyphline models` lists them), or the folder of a bundle.  [default: digits; with "
+        "--server, the server's own default]",
+    ),
+]
 VersionOption = Annotated[
     int | None, typer.Option("--model-version", metavar="N", help="Version of the model.  [default: the latest]")
+]
+DataRootOption = Annotated[
+    Path,
+    typer.Option(
+        "--data-root",
+        metavar="DIR",
+        envvar="GLYPHLINE_DATA_ROOT",
+        help="Folder that the data of named sets and of configurations are below; absolute paths need none.",
+    ),
 ]
 RepositoryOption = Annotated[
     Path | None,

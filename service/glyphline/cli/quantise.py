@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from glyphline.cli.exit_codes import CommandError
+from glyphline.cli.options import DataRootOption
 from glyphline.cli.training_room import training_room
 
 EXAMPLES = """\b
@@ -33,10 +34,7 @@ def quantise(
             show_default=False,
         ),
     ] = None,
-    data_root: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", envvar="GLYPHLINE_DATA_ROOT", help="Folder that named data sets are below."),
-    ] = None,
+    data_root: DataRootOption = Path("data"),
     margin: Annotated[
         float, typer.Option(metavar="RATE", min=0.0, max=1.0, help="How much the character error rate may rise.")
     ] = 0.001,

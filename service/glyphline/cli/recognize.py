@@ -25,6 +25,7 @@ from glyphline.cli.guides import (
 from glyphline.cli.options import (
     AllowedOption,
     AlternativesOption,
+    AskedModelOption,
     BeamWidthOption,
     DecoderOption,
     DeviceName,
@@ -32,7 +33,6 @@ from glyphline.cli.options import (
     FallbackOption,
     MaxBytesOption,
     MaxPixelsOption,
-    ModelOption,
     PrecisionName,
     PrecisionOption,
     ProviderName,
@@ -76,7 +76,7 @@ def recognize(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE", help="Pictures; - reads one from standard input.", show_default=False)
     ],
-    model: ModelOption = None,
+    model: AskedModelOption = None,
     version: VersionOption = None,
     repository: RepositoryOption = None,
     server: Annotated[

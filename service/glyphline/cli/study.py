@@ -48,7 +48,9 @@ def study(
         typer.Option(
             metavar="DIR",
             envvar="GLYPHLINE_DATA_ROOT",
-            help="Folder that holds mnist/, for the studies of heads and length; without it, all leaves them out.",
+            help="Folder that holds mnist/, for the studies of heads and length; all leaves them out unless it is "
+            "given.  [default: data]",
+            show_default=False,
         ),
     ] = None,
     quick: Annotated[
@@ -63,7 +65,7 @@ def study(
     with training_room():
         from glyphline.training.studies import StudyOptions, find_study, study_names
 
-        options = StudyOptions(seeds, quick, data_root)
+        options = StudyOptions(seeds, quick, data_root or Path("data"))
         studies = [find_study(each) for each in (study_names() if name == "all" else (name,))]
         if name == "all" and data_root is None:
             studies = [each for each in studies if not each.needs_data]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glyphline.cli.exit_codes import CommandError, ExitCode
+from glyphline.cli.options import DataRootOption
 from glyphline.cli.training_room import training_room
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ not. `glyphline data init` writes a first configuration; docs/training.md explai
 def train(
     *,
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, a TOML file.")],
-    data_root: Annotated[
-        Path, typer.Option(metavar="DIR", envvar="GLYPHLINE_DATA_ROOT", help="Folder that its data sets are below.")
-    ] = Path("data"),
+    data_root: DataRootOption = Path("data"),
     output: Annotated[
         Path | None, typer.Option(metavar="RUN", help="Folder of the run.  [default: runs/<name of the configuration>]")
     ] = None,

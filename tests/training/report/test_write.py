@@ -31,7 +31,7 @@ def recognizers() -> list[Recognizer]:
 class Page(HTMLParser):
     """Collects what a page refers to, and checks that its elements nest."""
 
-    VOID = frozenset({"meta", "br", "hr", "img", "link"})
+    VOID = frozenset({"meta", "br", "hr", "img", "link", "wbr"})
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -123,6 +123,31 @@ def test_every_further_model_is_compared_with_the_first(recognizers: list[Recogn
     assert [(each.first, each.second) for each in compare_models(rows)] == [("0", "1"), ("0", "2")]
     assert compare_models(rows)[1].difference.rates.exact == 0
     assert compare_models(rows[:1]) == []
+
+
+@pytest.mark.parametrize(
+    ("head", "bands", "says"),
+    [("ctc", False, "There are none where it read nothing"), ("flatten", True, "does not tell where it read what")],
+)
+def test_what_is_said_of_places_follows_from_the_head(
+    recognizers: list[Recognizer], strips_folder: Path, tmp_path: Path, head: str, bands: bool, says: str
+) -> None:
+    sample = replace(read_strips(strips_folder)[0], pixels=np.full((40, 60), 255, dtype=np.uint8))  # reads as nothing
+    measured = measure(recognizers[1], [sample], "one")
+    note = describe_model(measured.figures.model, recognizers[1], DecodingOptions())
+    assert note.places
+    write_report(tmp_path, [replace(note, head=head, places=not bands)], [[measured]], "glyphline evaluate strips")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert says in page
+    assert ("does not tell where" in page) == bands
+    assert ("Coloured bands" in page) != bands
+
+
+def test_texts_wrap_between_words(recognizers: list[Recognizer], strips_folder: Path, tmp_path: Path) -> None:
+    sample = replace(read_strips(strips_folder)[0], text="9 9")
+    measured = measure(recognizers[1], [sample], "one")
+    write_report(tmp_path, [describe_model("m", recognizers[1], DecodingOptions())], [[measured]], "")
+    assert "</i><wbr>" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture

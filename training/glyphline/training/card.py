@@ -8,6 +8,9 @@ from pydantic import JsonValue
 
 from glyphline.models.bundle import Manifest
 
+NOT_STATED = "not stated"
+"""What is said of a licence that nobody gave."""
+
 _HEADS = {
     "ctc": "a CTC",
     "attention": "an attention",
@@ -92,7 +95,7 @@ def write_card(manifest: Manifest) -> str:
         + (f" after the {_number(start, 'strips_seen'):,.0f} of {start['run']}." if isinstance(start, dict) else "."),
         f"- Confidences are calibrated with temperature {manifest.temperature:g}, on the validation sets.",
         f"- Torch and ONNX Runtime differ by at most {_number(training, 'parity'):.1g} in a probability.",
-        f"- Licence of the weights: {manifest.licence}.",
+        f"- Licence of the weights: {manifest.licence or NOT_STATED}.",
         f"- Made on {manifest.created[:10]} from commit {manifest.git_commit[:12]}.",
         "",
     ]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from glyphline.models.bundle import MODEL_CARD_NAME, Evaluation, Precision, write_manifest
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.image import GreyImage
 from glyphline.models.recognizer import Recognizer, load_recognizer
+from glyphline.models.repository import pretrained_root
 from glyphline.models.session import Provider, available_threads
 from glyphline.training.card import write_card
 from glyphline.training.config import EvaluationSet, FolderSetConfig, read_config, read_evaluation_sets
@@ -20,6 +22,8 @@ from glyphline.training.report.figures import Figures
 from glyphline.training.report.measure import Measured, measure
 
 EVALUATION_SETS = Path(__file__).parent / "configs" / "evaluation.toml"
+DATA_ROOT = Path("data")
+"""Where data are looked for if nothing else is said."""
 
 
 def read_samples(
@@ -39,7 +43,7 @@ def read_samples(
     return readings
 
 
-def find_set(name: str, data_root: Path | None) -> tuple[EvaluationSet, Path]:
+def find_set(name: str, data_root: Path = DATA_ROOT) -> tuple[EvaluationSet, Path]:
     """Finds an evaluation set: strips in any format, a configuration's validation set, or a name in the shipped list.
 
     Args:
@@ -58,27 +62,26 @@ def find_set(name: str, data_root: Path | None) -> tuple[EvaluationSet, Path]:
         there = read_config(Path(config)).validation
         if held_out not in there:
             raise DataError(f"{config} has no validation set {held_out!r}; it has {', '.join(sorted(there))}")
-        return there[held_out], data_root or Path("data")
+        return there[held_out], data_root
     sets = read_evaluation_sets(EVALUATION_SETS)
     if (Path(name) / "labels.tsv").exists() or (name not in sets and Path(name).exists()):
         return FolderSetConfig(kind="folder", path=name), Path()
     if name not in sets:
         raise DataError(f"{name} is neither a folder or file of strips nor one of {', '.join(sorted(sets))}")
-    if data_root is None:
-        raise DataError(f"{name} is read from below the folder of the data: give --data-root")
     return sets[name], data_root
 
 
 def evaluate_command(
     models: Sequence[str],
     data_sets: Sequence[str],
-    data_root: Path | None,
+    data_root: Path,
     options: DecodingOptions,
     limit: int | None = None,
     report: Path | None = None,
     record: bool = False,
     provider: Provider = "onnxruntime",
     precision: Precision = "fp32",
+    command: str = "",
 ) -> list[Figures]:
     """Evaluates bundles on several sets.
 
@@ -92,6 +95,8 @@ def evaluate_command(
         record: Write the figures into the bundles' manifests and cards, in place of those of the same sets.
         provider: What runs the networks.
         precision: Which variant of the networks.
+        command: What the report gives as the command that makes it again, as it was typed; where there is none,
+            `portable_command`.
 
     Returns:
         The figures of every model on every set, model by model.
@@ -120,10 +125,10 @@ def evaluate_command(
         from glyphline.training.report.write import describe_model, write_report  # noqa: PLC0415
 
         notes = [describe_model(label, each, options) for label, each in zip(labels, recognizers, strict=True)]
-        write_report(report, notes, measured, command_line(recognizers, data_sets, options, limit))
+        write_report(report, notes, measured, command or portable_command(recognizers, data_sets, options, limit))
     if record:
         for recognizer, row in zip(recognizers, measured, strict=True):
-            record_results(recognizer, [each.figures for each in row], options)
+            record_results(recognizer, [each.figures for each in row], options, limit)
     return [each.figures for row in measured for each in row]
 
 
@@ -136,32 +141,66 @@ def label_models(recognizers: Sequence[Recognizer]) -> list[str]:
     ]
 
 
-def command_line(
+def portable_name(data_set: str) -> str:
+    """Returns a data set's name without what is true on this machine only: `DATA` stands for where its folder lies."""
+    path = PurePath(data_set)
+    return str(PurePath("DATA", path.name)) if path.is_absolute() or ".." in path.parts else data_set
+
+
+def portable_model(recognizer: Recognizer) -> str:
+    """Returns what `--model` is given elsewhere: the name of a model of Glyphline's own, else its place in `MODELS`."""
+    bundle = recognizer.bundle
+    if bundle.path.resolve().is_relative_to(pretrained_root().resolve()):
+        return bundle.manifest.name
+    return f"MODELS/{bundle.manifest.name}/{bundle.manifest.version}"
+
+
+def portable_command(
     recognizers: Sequence[Recognizer], data_sets: Sequence[str], options: DecodingOptions, limit: int | None = None
 ) -> str:
-    """Returns the command that measures the same again."""
-    models = "".join(f" --model {each.bundle.manifest.name}" for each in recognizers)
-    decoder = f" --decoder {options.decoder}" if options.decoder else ""
-    few = f" --limit {limit}" if limit else ""
-    faster = "".join(
-        option
-        for option, used in (
-            (" --provider openvino", any(each.provider.startswith("OpenVINO") for each in recognizers)),
-            (" --precision int8", any(each.precision == "int8" for each in recognizers)),
-        )
-        if used
-    )
-    return f"glyphline evaluate {' '.join(data_sets)}{models}{decoder}{faster}{few} --data-root DATA"
+    """Returns a command that measures the same on another machine.
+
+    `MODELS` and `DATA` stand for the folders of models and of data there. That of a report is what was typed.
+
+    Args:
+        recognizers: The models.
+        data_sets: The data sets, by path or name.
+        options: Decoding.
+        limit: Greatest number of strips of each set.
+    """
+    words = ["glyphline", "evaluate"]
+    for name in data_sets:
+        config, colon, held_out = name.rpartition(":")
+        is_config = bool(colon) and config.endswith(".toml")
+        words.append(f"{PurePath(config).name}:{held_out}" if is_config else portable_name(name))
+    for each in recognizers:
+        words += ["--model", portable_model(each)]
+    if options.decoder:
+        words += ["--decoder", options.decoder]
+    if options.decoder == "beam" and options.beam_width != DecodingOptions().beam_width:
+        words += ["--beam-width", str(options.beam_width)]
+    if any(each.provider.startswith("OpenVINO") for each in recognizers):
+        words += ["--provider", "openvino"]
+    if any(each.precision == "int8" for each in recognizers):
+        words += ["--precision", "int8"]
+    if limit:
+        words += ["--limit", str(limit)]
+    if not all(Path(name).exists() for name in data_sets):  # below the data root are named sets and configurations'
+        words += ["--data-root", "DATA"]
+    return shlex.join(words)
 
 
-def record_results(recognizer: Recognizer, results: Sequence[Figures], options: DecodingOptions) -> None:
-    """Writes results into a bundle's manifest and card; results of other sets stay."""
+def record_results(
+    recognizer: Recognizer, results: Sequence[Figures], options: DecodingOptions, limit: int | None = None
+) -> None:
+    """Writes results into a bundle's manifest and card, for people elsewhere; results of other sets stay."""
     bundle = recognizer.bundle
-    command = command_line([recognizer], [result.data_set for result in results], options)
+    command = portable_command([recognizer], [result.data_set for result in results], options, limit)
     rows = {row.data_set: row for row in bundle.manifest.evaluation}
     for result in results:
-        rows[result.data_set] = Evaluation(
-            data_set=result.data_set,
+        name = portable_name(result.data_set)
+        rows[name] = Evaluation(
+            data_set=name,
             images=result.images,
             exact=round(result.exact, 5),
             exact_interval=(round(result.exact_interval[0], 5), round(result.exact_interval[1], 5)),

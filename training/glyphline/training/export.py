@@ -103,7 +103,7 @@ def list_states(network: RecogniserNetwork) -> list[StateTensor]:
     ]
 
 
-def export_run(run: Path, output: Path, name: str, version: int, head: str | None, data_root: Path | None) -> Path:
+def export_run(run: Path, output: Path, name: str, version: int, head: str | None, data_root: Path) -> Path:
     """Exports one head of a trained network as a bundle.
 
     Args:
@@ -123,10 +123,6 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str | Non
     target = output / name / str(version)
     if target.exists():
         raise ExportError(f"{target} exists: choose another version, or remove it")
-    if data_root is None:
-        raise ExportError(
-            "the folder of the run's data is needed (--data-root): its validation sets calibrate the bundle"
-        )
     config, network, strips_seen = load_network(run)
     chosen = cast(Head, head) if head is not None else choose_head(config.network)
     samples = [sample for settings in config.validation.values() for sample in build_set(settings, data_root)]

@@ -45,7 +45,7 @@ _BATCH = 16
 
 
 def quantise(
-    path: Path, data_sets: Sequence[str], data_root: Path | None, margin: float = MARGIN, most: int = 4000
+    path: Path, data_sets: Sequence[str], data_root: Path, margin: float = MARGIN, most: int = 4000
 ) -> Variant:
     """Adds an int8 variant to a bundle, in place of one that it may have.
 
@@ -129,11 +129,9 @@ def _put(folder: Path, path: Path, before: Manifest, graphs: dict[str, str], man
     write_manifest(path, manifest)
 
 
-def _samples(bundle: Bundle, data_sets: Sequence[str], data_root: Path | None) -> list[Sample]:
+def _samples(bundle: Bundle, data_sets: Sequence[str], data_root: Path) -> list[Sample]:
     found = [find_set(name, data_root) for name in data_sets]
     if not found:
-        if data_root is None:
-            raise DataError("the folder of the run's data is needed (--data-root), or data sets to calibrate on")
         config = bundle.manifest.training.get("config")
         if not isinstance(config, dict):
             raise DataError(f"{bundle.path}: the bundle does not say what it was trained on; name data sets")

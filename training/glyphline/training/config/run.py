@@ -34,7 +34,7 @@ class TrainingConfig(Section):
         loop: The training loop.
         sources: Where strips come from.
         validation: Named sets; the run's error rate is the mean over them.
-        licence: Licence of the weights, for the card.
+        licence: Licence of the weights, for the card; empty where none is stated.
         data: Data sets with their licences, for the card.
     """
 
@@ -49,7 +49,7 @@ class TrainingConfig(Section):
     loop: LoopConfig = LoopConfig()
     sources: tuple[Source, ...] = Field(min_length=1)
     validation: dict[str, EvaluationSet] = Field(min_length=1)
-    licence: str = "Apache-2.0"
+    licence: str = ""
     data: tuple[DataSource, ...] = ()
 
     @model_validator(mode="after")

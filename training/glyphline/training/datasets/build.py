@@ -32,6 +32,7 @@ from glyphline.training.datasets.joined import JoinedStrips
 from glyphline.training.datasets.lettered import LetteredStrips
 from glyphline.training.datasets.real import BlankStrips, RealStrips, decode_all
 from glyphline.training.datasets.rendered import RenderedStrips, find_fonts
+from glyphline.training.datasets.root import below
 from glyphline.training.datasets.samples import Sample, SampleSource, SkipCounts, UnusableSampleError, ink_box
 from glyphline.training.datasets.selection import read_selected
 from glyphline.training.datasets.texts import build_texts
@@ -42,12 +43,13 @@ from glyphline.training.effects import STYLES
 def read_characters(config: CharactersConfig, root: Path) -> CharacterSet:
     """Reads single characters, without or with only the held-out fold of writers."""
     folder = root / config.path
-    if config.reader == "mnist":
-        characters = read_mnist(folder, config.part)
-    elif config.reader == "npz":
-        characters = read_npz(folder)
-    else:
-        characters = read_folder(folder, config.without)
+    with below(root):
+        if config.reader == "mnist":
+            characters = read_mnist(folder, config.part)
+        elif config.reader == "npz":
+            characters = read_npz(folder)
+        else:
+            characters = read_folder(folder, config.without)
     if config.folds:
         characters = characters.where((characters.writers % config.folds == config.fold) == config.held_out)
     return characters
@@ -67,7 +69,8 @@ def build_source(
     Raises:
         DataError: If its data are missing or unreadable.
     """
-    source = _build_plain(config, root, alphabet, skips)
+    with below(root):
+        source = _build_plain(config, root, alphabet, skips)
     return JoinedStrips(source, config.joined, alphabet) if config.joined > 0 else source
 
 
@@ -153,7 +156,8 @@ def build_set(
         DataError: If its data are missing or unreadable.
     """
     if isinstance(config, FolderSetConfig):
-        return decode_all(read_selected(config, root, alphabet, skips))
+        with below(root):
+            return decode_all(read_selected(config, root, alphabet, skips))
     random = np.random.default_rng(config.seed)
     if isinstance(config, StripSetConfig):
         characters = read_characters(config.characters, root)

@@ -20,6 +20,17 @@ UNKNOWN = "unknown character"
 """Why strips are skipped before any is drawn."""
 
 
+def group_of(name: str, group: str) -> str:
+    """Returns what strips have in common that are held out together: the writer, page or device in a name.
+
+    Args:
+        name: A strip's name.
+        group: Regular expression, as `fold_of` has it; where it is empty or does not match, a name stands for itself.
+    """
+    match = re.search(group, name) if group else None
+    return name if match is None else match.group(1 if match.re.groups else 0) or ""
+
+
 def fold_of(name: str, folds: int, group: str = "") -> int:
     """Deals a strip into a fold; the same name is in the same fold on every machine, whatever else is in the set.
 
@@ -29,8 +40,7 @@ def fold_of(name: str, folds: int, group: str = "") -> int:
         group: Regular expression; what its first group (or all of it) matches is hashed in place of the name. A name
             that does not match stands for itself.
     """
-    match = re.search(group, name) if group else None
-    key = name if match is None else match.group(1 if match.re.groups else 0) or ""
+    key = group_of(name, group)
     return int.from_bytes(hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") % folds
 
 

@@ -16,10 +16,11 @@ from markupsafe import Markup
 from glyphline.models.bundle import Manifest
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.recognizer import Recognizer
+from glyphline.training.card import NOT_STATED
 from glyphline.training.report.figures import Comparison, Figures
 from glyphline.training.report.measure import ACCURACIES, Measured
 from glyphline.training.report.pictures import Picture, choose_worst, draw_line, visible
-from glyphline.training.report.plots import draw_coverage, draw_groups, draw_reliability, series_number
+from glyphline.training.report.plots import FEWEST, draw_coverage, draw_groups, draw_reliability, series_number
 from glyphline.training.report.statistics import compare_lines
 
 JSON_NAME, PAGE_NAME = "report.json", "report.html"
@@ -27,6 +28,9 @@ _SHOWN = 24  # mistakes of a set and model
 _SHOWN_DIFFERENCES = 8
 _MATRIX = 24  # characters in a confusion table
 _FREQUENT = 12  # confusions named beside it
+
+HEADS_WITH_PLACES = frozenset({"ctc", "attention"})
+"""Heads that look at frames one after another, and so know where each symbol stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class ModelNote:
         name: Its name.
         version: Its version.
         head: Kind of network.
+        places: Whether it tells where it read each symbol; a head that looks at no frames does not.
         decoder: How its texts were searched.
         temperature: By which its confidences are calibrated.
         symbols: Size of its alphabet.
@@ -53,6 +58,7 @@ class ModelNote:
     name: str
     version: int
     head: str
+    places: bool
     decoder: str
     temperature: float
     symbols: int
@@ -73,16 +79,28 @@ def describe_model(label: str, recognizer: Recognizer, options: DecodingOptions)
         name=manifest.name,
         version=manifest.version,
         head=manifest.head,
-        decoder="greedy" if resolved.beam_width == 1 else f"beam search of width {resolved.beam_width}",
+        places=manifest.head in HEADS_WITH_PLACES,
+        decoder=_describe_decoder(resolved.beam_width, options),
         temperature=manifest.temperature,
         symbols=len(manifest.alphabet),
         parameters=_count(manifest, "parameters"),
         strips_seen=_count(manifest, "strips_seen"),
         created=manifest.created,
         git_commit=manifest.git_commit,
-        licence=manifest.licence,
+        licence=manifest.licence or NOT_STATED,
         provider=recognizer.provider,
     )
+
+
+def _describe_decoder(beam_width: int, options: DecodingOptions) -> str:
+    """Says how texts were searched, and what guided the search."""
+    search = "greedy" if beam_width == 1 else f"beam search of width {beam_width}"
+    guides = [
+        name
+        for name, guide in (("a lexicon", options.lexicon), ("a language model", options.language_model))
+        if guide is not None
+    ]
+    return f"{search} with {' and '.join(guides)}" if guides else search
 
 
 def _count(manifest: Manifest, name: str) -> int | None:
@@ -147,7 +165,13 @@ def _render(record: dict[str, Any], models: Sequence[ModelNote], measured: Seque
     comparisons = compare_models(measured)
     sets = [_describe_set([row[number] for row in measured]) for number in range(len(measured[0]))]
     return environment.get_template("report.html.jinja").render(
-        record=record, models=models, sets=sets, comparisons=comparisons, series=series_number, accuracies=ACCURACIES
+        record=record,
+        models=models,
+        sets=sets,
+        comparisons=comparisons,
+        series=series_number,
+        accuracies=ACCURACIES,
+        fewest=FEWEST,
     )
 
 

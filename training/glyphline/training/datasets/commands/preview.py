@@ -20,6 +20,10 @@ from glyphline.training.datasets.samples import Grey, SampleSource, UnusableSamp
 
 _TRIES = 20  # draws for each strip that is wanted, as some cannot be used
 
+_AS_SEEN = (
+    "Strips are shown as the network sees them: {height} pixels high, and ink bright on dark, whatever the picture has."
+)
+
 
 def preview(
     path: Path, *, data_root: Path, format: Format = "auto", count: int = 12, variants: int = 4, seed: int = 1
@@ -39,7 +43,9 @@ def preview(
         TrainingError: If the configuration or the data do not fit.
     """
     if is_config(path):
-        return draw_sheet(_config_sections(read_config(path), data_root, count, seed))
+        config = read_config(path)
+        note = f"{_AS_SEEN} The text beneath each is its label."
+        return draw_sheet(_config_sections(config, data_root, count, seed), note.format(height=config.image.height))
     images = read_dataset(path, format)
     chosen = [int(index) for index in np.linspace(0, len(images) - 1, min(count, len(images)))]
     strips = RealStrips(images, Wear())
@@ -58,7 +64,8 @@ def preview(
         shown = [Shown(plain, "the picture"), Shown(_normalised(plain, settings), "normalised")]
         shown += [Shown(_normalised(pixels, settings), f"variant {n}") for n, pixels in enumerate(drawn, 1)]
         sections.append(Section(f"{image.source}: {image.text!r}", shown))
-    return draw_sheet(sections)
+    note = f"{_AS_SEEN} First the picture as it is, then what becomes of it."
+    return draw_sheet(sections, note.format(height=ImageSettings().height))
 
 
 def _config_sections(config: TrainingConfig, root: Path, count: int, seed: int) -> list[Section]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -44,51 +45,74 @@ class Section:
     strips: Sequence[Shown]
 
 
-def draw_sheet(sections: Sequence[Section]) -> Image.Image:
+def draw_sheet(sections: Sequence[Section], note: str = "") -> Image.Image:
     """Draws a sheet.
 
     Args:
         sections: What it shows.
+        note: What stands at the top, above all of them.
 
     Returns:
         A picture `WIDTH` wide and as high as it has to be.
     """
-    places: list[tuple[int, int, Image.Image, str]] = []
+    places: list[tuple[int, int, Image.Image, list[str]]] = []
     titles: list[tuple[int, str]] = []
+    notes: list[tuple[int, str]] = []
     y = _GAP
+    for line in wrap(note, _font(13), WIDTH - 2 * _GAP):
+        notes.append((y, line))
+        y += _CAPTION
     for section in sections:
-        titles.append((y, section.title))
-        y += _TITLE
+        y += _GAP if notes or titles else 0
+        for line in wrap(section.title, _font(16), WIDTH - 2 * _GAP):
+            titles.append((y, line))
+            y += _TITLE
         x, tall = _GAP, 0
         for shown in section.strips:
             strip = Image.fromarray(shown.pixels)
             if strip.width > WIDTH - 2 * _GAP:
                 strip = strip.resize((WIDTH - 2 * _GAP, max(1, strip.height * (WIDTH - 2 * _GAP) // strip.width)))
-            caption = _fit(shown.caption, max(strip.width, 90))
-            wide = max(strip.width, round(_font(13).getlength(caption)))
+            caption = wrap(shown.caption, _font(13), max(strip.width, 90))
+            wide = max([strip.width, *(round(_font(13).getlength(line)) for line in caption)])
             if x > _GAP and x + wide > WIDTH - _GAP:
-                x, y, tall = _GAP, y + tall + _CAPTION + _GAP, 0
+                x, y, tall = _GAP, y + tall + _GAP, 0
             places.append((x, y, strip, caption))
-            x, tall = x + wide + _GAP, max(tall, strip.height)
-        y += tall + _CAPTION + 2 * _GAP
+            x, tall = x + wide + _GAP, max(tall, strip.height + _CAPTION * len(caption))
+        y += tall + _GAP
     sheet = Image.new("RGB", (WIDTH, min(y, _TALLEST)), "#f4f4f2")
     pen = ImageDraw.Draw(sheet)
+    for top, line in notes:
+        pen.text((_GAP, top), line, fill="#444444", font=_font(13))
     for top, title in titles:
         pen.text((_GAP, top), title, fill="#1a3d6d", font=_font(16))
     for left, top, strip, caption in places:
         sheet.paste(strip, (left, top))
-        pen.text((left, top + strip.height + 1), caption, fill="#444444", font=_font(13))
+        for number, line in enumerate(caption):
+            below = top + strip.height + 1 + number * _CAPTION
+            pen.text((left, below), line, fill="#444444", font=_font(13))
     return sheet
 
 
-def _fit(text: str, width: int) -> str:
-    """Cuts a caption to what fits beneath its strip."""
-    font = _font(13)
-    if font.getlength(text) <= width:
-        return text
-    while text and font.getlength(text + "…") > width:
-        text = text[:-1]
-    return text + "…"
+def wrap(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int) -> list[str]:
+    """Breaks a text into lines that fit: at spaces, and within words only where one alone is too wide.
+
+    Args:
+        text: The text; all of it is kept but the spaces that lines end with.
+        font: What it is drawn with.
+        width: Pixels that a line may take.
+    """
+    lines: list[str] = []
+    line = ""
+    for word in re.findall(r"\S+\s*|\s+", text):
+        if line and font.getlength((line + word).rstrip()) > width:
+            lines.append(line)
+            line = ""
+        line += word
+        while len(line) > 1 and font.getlength(line.rstrip()) > width:
+            fits = max(1, next(n for n in range(len(line), -1, -1) if n < 2 or font.getlength(line[:n]) <= width))
+            lines.append(line[:fits])
+            line = line[fits:]
+    return [each.rstrip() for each in [*lines, line] if each.strip()]
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from glyphline.training.datasets.commands.inputs import Progress, silent
 from glyphline.training.datasets.commands.validate import normalised_widths
 from glyphline.training.datasets.feasibility import available_frames, needed_frames
 from glyphline.training.datasets.readers import Format, LabelledImage, read_dataset, recognise
-from glyphline.training.datasets.selection import fold_of
+from glyphline.training.datasets.selection import fold_of, group_of
 from glyphline.training.errors import DataError
 
 FOLDS = 10
@@ -26,7 +27,6 @@ class _Found:
     """What the data say."""
 
     strips: int
-    held_out: int
     alphabet: str
     width: int
     longest: int
@@ -70,22 +70,19 @@ def write_first_config(
         raise DataError(f"{path}: no strip has a text")
     folds = [fold_of(image.source, FOLDS, group) for image in images]
     fold = _fold_to_hold_out(folds, path, group)
-    found = _look(
-        images_sizes(images, progress), [image.text for image in images], settings, folds.count(fold), characters
-    )
+    found = _look(images_sizes(images, progress), [image.text for image in images], settings, characters)
     name = re.sub(r"[^\w-]+", "-", name or path.resolve().name.partition(".")[0]).strip("-").lower() or "mine"
     root = data_root.resolve()
     absolute = path.resolve()
-    shown = (
-        absolute.relative_to(root).as_posix() if absolute.is_relative_to(root) and absolute != root else str(absolute)
-    )
+    below = absolute.is_relative_to(root) and absolute != root
+    # The commands look below `data` by themselves, and an absolute path is below nothing.
+    elsewhere = f" --data-root {shlex.quote(data_root.as_posix())}" if below and data_root != Path("data") else ""
     return _TEMPLATE.format(
         name=_quote(name),
         title=name,
         file=f"{name}.toml",
-        root=data_root.as_posix(),
-        strips=found.strips,
-        held_out=found.held_out,
+        root=elsewhere,
+        share=_tell_share(images, folds, fold, group),
         alphabet=_quote(found.alphabet),
         symbols=len(found.alphabet),
         height=height,
@@ -94,7 +91,7 @@ def write_first_config(
         frames=found.frames_per_step,
         epochs=epochs or 30,
         strips_per_epoch=int(np.clip(found.strips * 8 // 64 * 64, 2048, 25_600)),
-        path=_quote(shown),
+        path=_quote(absolute.relative_to(root).as_posix() if below else str(absolute)),
         format=_quote(form),
         folds=FOLDS,
         fold=fold,
@@ -127,9 +124,20 @@ def _fold_to_hold_out(folds: list[int], path: Path, group: str) -> int:
     return min(sorted(counts), key=lambda fold: abs(counts[fold] - len(folds) / FOLDS))
 
 
-def _look(
-    sizes: list[tuple[int, int]], texts: list[str], settings: ImageSettings, held_out: int, characters: Counter[str]
-) -> _Found:
+def _tell_share(images: list[LabelledImage], folds: list[int], fold: int, group: str) -> str:
+    """Says how much is held out: of strips, and of the groups where there are any."""
+    names = [image.source for image in images]
+    held_out = [name for name, each in zip(names, folds, strict=True) if each == fold]
+    strips = f"{len(held_out):,} of {len(names):,} strips are held out"
+    if not group:
+        return strips
+    groups, kept = ({group_of(name, group) for name in some} for some in (names, held_out))
+    alone = sum(re.search(group, name) is None for name in names)
+    unmatched = f" ({alone:,} strips match no group and are each one by itself)" if alone else ""
+    return f"{strips}: {len(kept):,} of {len(groups):,} groups{unmatched}"
+
+
+def _look(sizes: list[tuple[int, int]], texts: list[str], settings: ImageSettings, characters: Counter[str]) -> _Found:
     widths = normalised_widths(sizes, settings)
     longest = max(map(len, texts))
     # Frames for the densest strips: where two a step do not do, narrow characters want more.
@@ -141,7 +149,6 @@ def _look(
         frames += 1
     return _Found(
         strips=len(texts),
-        held_out=held_out,
         alphabet="".join(sorted(characters)),
         # Room for what augmentation stretches, and for strips that are a little wider than those at hand.
         width=int(np.clip(-(-max(widths) * 3 // 2 // 64) * 64, 256, 8192)),
@@ -156,18 +163,20 @@ def _quote(text: str) -> str:
 
 
 _TEMPLATE = """\
-# Written by `glyphline data init` from {strips:,} strips, of which {held_out:,} are held out.
-# Every line is yours to change; docs/training.md explains each.
+# Written by `glyphline data init`. {share}.
+# Every line is yours to change; docs/training.md explains each. The commands below call this file {file}: save it
+# under that name, or change it in them.
 #
-#   glyphline data validate {file} --data-root {root}
-#   glyphline data preview {file} --data-root {root} --output preview.png
-#   glyphline train {file} --data-root {root} --output runs/{title}
-#   glyphline export runs/{title} --output models --name {title} --version 1 --head ctc --data-root {root}
-#   glyphline evaluate {file}:held_out --model models/{title}/1 --data-root {root}
+#   glyphline data validate {file}{root}
+#   glyphline data preview {file}{root} --output preview.png
+#   glyphline train {file}{root} --output runs/{title}
+#   glyphline export runs/{title} --output models --name {title} --version 1 --head ctc{root}
+#   glyphline evaluate {file}:held_out --model models/{title}/1{root} --report report
 #   glyphline serve --model-repository models
 
 name = {name}
 task = "text like that of {title}"
+# licence = "CC BY 4.0"    # of the weights: what you allow others. Until you say so, the model card says "not stated".
 # The {symbols} characters of your labels. What is not among them can never be read: add what new strips may have.
 alphabet = {alphabet}
 max_output_length = {longest}
@@ -211,4 +220,10 @@ format = {format}
 folds = {folds}
 fold = {fold}
 held_out = true{group}
+
+# For the model card: whose pictures these are, and on what terms.
+# [[data]]
+# name = "{title}"
+# licence = "not stated"
+# use = "training, validation"
 """
