@@ -175,7 +175,7 @@ def measure(
         refused=tuple(Refusal(line.sample.source, line.refused) for line in lines if line.refused),
         seconds=seconds,
         by_length=_groups(lines, group_lengths([len(line.truth) for line in lines])),
-        by_width=_groups(lines, group_quantiles([line.aspect for line in lines])),
+        by_width=_groups(lines, group_quantiles([line.aspect for line in lines], min(8, max(1, len(lines) // 10)))),
         confusions=tuple(
             Confusion(truth, read, count)
             for (truth, read), count in sorted(
