@@ -144,15 +144,15 @@ def test_a_wrong_option_is_refused(arguments: list[str], capsys: pytest.CaptureF
 
 
 def test_images_of_a_folder_keep_their_bytes(strips_folder: Path, tmp_path: Path) -> None:
-    files = write_files(str(strips_folder), None, 5, tmp_path / "images")
+    files = write_files(str(strips_folder), Path("data"), 5, tmp_path / "images")
     assert len(files.paths) == len(files.texts) == 5
     originals = {path.read_bytes() for path in strips_folder.iterdir()}
     assert all(path.read_bytes() in originals for path in files.paths)
-    again = write_files(str(tmp_path / "images"), None, None, tmp_path / "again")
+    again = write_files(str(tmp_path / "images"), Path("data"), None, tmp_path / "again")
     assert again.texts == files.texts
     assert [path.read_bytes() for path in again.paths] == [path.read_bytes() for path in files.paths]
     with pytest.raises(DataError, match="not empty"):
-        write_files(str(strips_folder), None, 5, tmp_path / "images")
+        write_files(str(strips_folder), Path("data"), 5, tmp_path / "images")
 
 
 def test_drawn_strips_become_png(tmp_path: Path) -> None:

@@ -32,11 +32,11 @@ def test_a_variant_is_added_and_read_with(bundle: Path, strips_folder: Path, mon
     blank = {"images": np.zeros((1, 1, 48, 64), np.uint8), "widths": np.array([64], np.int64)}
     with monkeypatch.context() as patch, pytest.raises(ExportError, match=r"error rate of .* fp32 .* no variant"):
         patch.setattr(module, "_batches", lambda *_: [blank])
-        quantise(bundle, [str(strips_folder)], None)
+        quantise(bundle, [str(strips_folder)], Path("data"))
     assert load_bundle(bundle).manifest.files == before
     assert [entry.name for entry in bundle.parent.iterdir()] == [bundle.name]
 
-    variant = quantise(bundle, [str(strips_folder)], None, margin=0.05)
+    variant = quantise(bundle, [str(strips_folder)], Path("data"), margin=0.05)
     made = load_bundle(bundle)
     assert made.manifest.variants == {"int8": variant}
     assert variant.cer <= variant.cer_fp32 + variant.margin
