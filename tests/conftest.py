@@ -16,6 +16,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from glyphline.models.repository import ModelRepository, pretrained_root
+
 ROOT = Path(__file__).parents[1]
 TRAINING_PACKAGES = ("torch", "matplotlib", "onnx")
 
@@ -35,6 +37,12 @@ def pytest_report_header() -> list[str]:
     """Says what is left out for want of packages."""
     missing = [name for name in TRAINING_PACKAGES if find_spec(name) is None]
     return [f"tests of training are left out: they need {', '.join(missing)} (the extra `train`)"] if missing else []
+
+
+@pytest.fixture(scope="session")
+def shipped_version() -> int:
+    """The latest version of the shipped models, which share their versions."""
+    return ModelRepository([pretrained_root()]).latest("digits")
 
 
 @pytest.fixture(scope="session")

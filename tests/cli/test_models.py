@@ -47,14 +47,16 @@ def test_unknown_model_lists_those_there_are(invoke: Command) -> None:
     assert "digits" in done.stderr
 
 
-def test_a_repository_of_ones_own(glyphline: Command, tmp_path: Path) -> None:
+def test_a_repository_of_ones_own(shipped_version: int, glyphline: Command, tmp_path: Path) -> None:
     shutil.copytree(pretrained_root() / "digits", tmp_path / "models" / "digits")
     for arguments, variables in (
         (["--model-repository", tmp_path / "models"], {}),
         ([], {"GLYPHLINE_MODEL_REPOSITORY": str(tmp_path / "models")}),
     ):
         done = glyphline("models", "--json", *arguments, **variables)
-        assert [json.loads(line)["path"] for line in done.stdout.splitlines()] == [str(tmp_path / "models/digits/2")]
+        assert [json.loads(line)["path"] for line in done.stdout.splitlines()] == [
+            str(tmp_path / f"models/digits/{shipped_version}")
+        ]
 
 
 def test_a_damaged_bundle_is_named(invoke: Command, tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def server(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
             process.kill()
 
 
-def test_the_ready_line_tells_what_where_and_the_metrics(server: re.Match[str]) -> None:
-    assert "digits:2" in server[1]
+def test_the_ready_line_tells_what_where_and_the_metrics(shipped_version: int, server: re.Match[str]) -> None:
+    assert f"digits:{shipped_version}" in server[1]
     with urllib.request.urlopen(server[3]) as answer:
         assert b"glyphline_model_ready" in answer.read()
 

@@ -41,14 +41,14 @@ IN_ORDER = ["a/1.png", "a/2.png", "a/empty.png", "a/text.png", "b.png", "c/cut.p
 BAD = {"a/empty.png": "empty_image", "a/text.png": "undecodable_image", "c/cut.png": "undecodable_image"}
 
 
-def test_a_folder_becomes_rows_in_order(glyphline: Command, folder: Path, tmp_path: Path) -> None:
+def test_a_folder_becomes_rows_in_order(shipped_version: int, glyphline: Command, folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     done = glyphline("transcribe", "scans", "--output", output, "--workers", "2", cwd=tmp_path)
     assert done.returncode == ExitCode.IMAGES, done.stderr
     rows = rows_of(output)
     assert [row["source"] for row in rows] == [f"scans/{name}" for name in IN_ORDER]
     for name, row in zip(IN_ORDER, rows, strict=True):
-        assert (row["model"], row["version"]) == ("digits", 2)
+        assert (row["model"], row["version"]) == ("digits", shipped_version)
         assert (row["error"] and row["error"]["code"]) == BAD.get(name)
         assert (row["text"] is None) == (name in BAD)
     read = glyphline("recognize", *(f"scans/{name}" for name in IN_ORDER if name not in BAD), "--json", cwd=tmp_path)

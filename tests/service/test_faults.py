@@ -58,9 +58,11 @@ def config(model_root: Path) -> WorkerConfig:
     )
 
 
-def test_an_image_that_uncovers_a_fault_fails_alone(config: WorkerConfig, images: list[bytes]) -> None:
+def test_an_image_that_uncovers_a_fault_fails_alone(
+    shipped_version: int, config: WorkerConfig, images: list[bytes]
+) -> None:
     recognizer = Faulty.load(load_bundle(config.models[0]))
-    job = Job(("digits", 2), DecodingOptions(), [images[0], CURSED, b"text", images[1]])
+    job = Job(("digits", shipped_version), DecodingOptions(), [images[0], CURSED, b"text", images[1]])
     result = worker._read(recognizer, job, config, Guides())
     first, cursed, text, last = result.outcomes
     assert isinstance(first, Reading)
@@ -71,7 +73,7 @@ def test_an_image_that_uncovers_a_fault_fails_alone(config: WorkerConfig, images
 
 
 def test_a_worker_reads_what_its_pipe_brings_and_ends_with_it(
-    config: WorkerConfig, images: list[bytes], monkeypatch: pytest.MonkeyPatch
+    shipped_version: int, config: WorkerConfig, images: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: None)  # it is a thread here
     ours, theirs = multiprocessing.Pipe()
@@ -80,8 +82,8 @@ def test_a_worker_reads_what_its_pipe_brings_and_ends_with_it(
     try:
         ready = ours.recv()
         assert isinstance(ready, Ready)
-        assert ready.providers == {("digits", 2): "CPUExecutionProvider"}
-        ours.send(Job(("digits", 2), DecodingOptions(), images[:3]))
+        assert ready.providers == {("digits", shipped_version): "CPUExecutionProvider"}
+        ours.send(Job(("digits", shipped_version), DecodingOptions(), images[:3]))
         result = ours.recv()
         assert isinstance(result, JobResult)
         assert len(result.outcomes) == 3

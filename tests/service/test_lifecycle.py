@@ -124,8 +124,8 @@ def test_two_servers_never_share_a_port(start: Start) -> None:
     assert first.stop() == 0
 
 
-def test_chosen_models_only(start: Start, images: list[bytes]) -> None:
-    server = start(models="digits-ctc:2", metrics_port=-1)
+def test_chosen_models_only(shipped_version: int, start: Start, images: list[bytes]) -> None:
+    server = start(models=f"digits-ctc:{shipped_version}", metrics_port=-1)
     with Client(server.target, timeout=60) as client:
         client.wait_until_ready(60)
         assert client.recognize(images[0]).model == "digits-ctc"

@@ -11,13 +11,20 @@ def test_a_card_tells_the_way_from_the_first_run_on() -> None:
     manifest = load_bundle(ModelRepository([pretrained_root()]).resolve("digits", None)).manifest
     config = manifest.training["config"]
     assert isinstance(config, dict)
-    training: dict[str, JsonValue] = {**manifest.training, "start_from": {"run": "earlier", "strips_seen": 1234}}
+    training: dict[str, JsonValue] = {**manifest.training, "start_from": {"run": "early", "strips_seen": 1234}}
+    assert "after the 1,234 of early." in write_card(manifest.model_copy(update={"training": training}))
+    earlier: list[JsonValue] = [{"run": "early", "strips_seen": 1234}, {"run": "later", "strips_seen": 5}]
+    training["start_from"] = earlier
+    assert "after the 1,234 of early and the 5 of later." in write_card(
+        manifest.model_copy(update={"training": training})
+    )
     again = write_card(manifest.model_copy(update={"training": training})).partition("## How to make it again")[2]
-    assert again.index("glyphline train earlier.toml") < again.index("--start-from runs/earlier")
+    assert again.index("glyphline train early.toml") < again.index("glyphline train later.toml")
+    assert again.index("--start-from runs/early") < again.index("--start-from runs/later")
     assert "fetch_fonts.py" in again
     own: dict[str, JsonValue] = {
         **training,
-        "start_from": None,
+        "start_from": [],
         "config": {**config, "name": "mine", "sources": [], "validation": {}},
     }
     again = write_card(manifest.model_copy(update={"training": own})).partition("## How to make it again")[2]

@@ -51,21 +51,28 @@ def test_a_report_names_the_errors(strips_folder: Path, tmp_path: Path) -> None:
     assert page.count("data:image/png") >= 5
 
 
-def test_several_models_read_the_same_strips(strips_folder: Path, tmp_path: Path) -> None:
+def test_several_models_read_the_same_strips(shipped_version: int, strips_folder: Path, tmp_path: Path) -> None:
     models, sets = ["digits", "digits-ctc"], [str(strips_folder)]
     results = evaluate_command(models, sets, tmp_path, DecodingOptions(), 4, tmp_path)
-    assert [(each.model, each.images) for each in results] == [("digits 2", 4), ("digits-ctc 2", 4)]
+    assert [(each.model, each.images) for each in results] == [
+        (f"digits {shipped_version}", 4),
+        (f"digits-ctc {shipped_version}", 4),
+    ]
     [comparison] = json.loads((tmp_path / "report.json").read_text())["comparisons"]
     assert comparison["difference"]["rates"]["exact"] == pytest.approx(results[1].exact - results[0].exact)
 
 
-def test_models_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_models_of_one_name_are_told_apart(shipped_version: int, tmp_path: Path) -> None:
     source = sorted((pretrained_root() / "digits-ctc").iterdir())[-1]
     shutil.copytree(source, tmp_path / "copy")
     labels = label_models(
         [load_recognizer("digits-ctc"), load_recognizer(tmp_path / "copy"), load_recognizer("digits")]
     )
-    assert labels == [f"digits-ctc 2 ({source})", f"digits-ctc 2 ({tmp_path / 'copy'})", "digits 2"]
+    assert labels == [
+        f"digits-ctc {shipped_version} ({source})",
+        f"digits-ctc {shipped_version} ({tmp_path / 'copy'})",
+        f"digits {shipped_version}",
+    ]
 
 
 def test_results_are_recorded_in_the_bundle(strips_folder: Path, tmp_path: Path) -> None:
