@@ -53,6 +53,7 @@ def test_validate_finds_all_that_is_wrong_and_names_the_lines(invoke: Command, d
     lines += [
         "broken.png\t1",
         "gone.png\t1",
+        "gone_too.png\t1",
         "wide.png\t",
         "narrow.png\t11111111",
         f"copy.png\t{text}",
@@ -66,19 +67,25 @@ def test_validate_finds_all_that_is_wrong_and_names_the_lines(invoke: Command, d
     kinds = {(each["kind"], each["line"]) for each in report["findings"]}
     assert kinds == {
         ("unreadable", count + 1),
-        ("unreadable", count + 2),
-        ("empty label", count + 3),
-        ("too wide", count + 3),
-        ("too long", count + 4),
-        ("duplicate", count + 5),
-        ("two texts", count + 6),
-        ("unknown character", count + 6),
-        ("spaces", count + 6),
+        ("missing", count + 2),
+        ("missing", count + 3),
+        ("empty label", count + 4),
+        ("too wide", count + 4),
+        ("too long", count + 5),
+        ("duplicate", count + 6),
+        ("two texts", count + 7),
+        ("unknown character", count + 7),
+        ("spaces", count + 7),
     }
-    assert report["errors"] == 4
+    assert report["errors"] == 5
     shown = invoke("data", "validate", data / "strips", "--alphabet", "0123456789", "--show", "1")
-    assert f"labels.tsv, line {count + 6}: other.png: 'é' (U+00E9), ' ' (U+0020) in '5é '" in shown.stdout
+    assert f"labels.tsv, line {count + 7}: other.png: 'é' (U+00E9), ' ' (U+0020) in '5é '" in shown.stdout
     assert "… and 1 more" in shown.stdout
+    assert (
+        "error: missing, 2 times: the picture that a label names is not there: training refuses to start"
+        in shown.stdout
+    )
+    assert "add them to `alphabet`, or" in shown.stdout
 
 
 def test_validate_finds_what_is_in_two_splits(invoke: Command, data: Path) -> None:

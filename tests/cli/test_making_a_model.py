@@ -59,7 +59,7 @@ def test_train_export_evaluate_recognize(
     assert exported.returncode == 0, exported.stderr
     assert exported.stdout == f"{models / 'small' / '3'}\n"
     again = glyphline(*export)
-    assert again.returncode == ExitCode.MODEL
+    assert again.returncode == ExitCode.USAGE
     assert "exists" in again.stderr
     evaluated = glyphline("evaluate", strips_folder, "--model", models / "small" / "3", "--json")
     assert json.loads(evaluated.stdout)["images"] == len(strips)

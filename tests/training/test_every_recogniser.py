@@ -26,6 +26,7 @@ from glyphline.training.datasets.batches import Batch, collate, encode_sample
 from glyphline.training.datasets.build import build_set
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.loop import load_network, train
+from glyphline.training.loop.folder import Checkpoint
 from glyphline.training.networks.ctc import ctc_loss
 from glyphline.training.networks.decoder import decoder_loss
 from glyphline.training.networks.encoder import StripEncoder
@@ -144,7 +145,9 @@ def test_it_learns_is_exported_and_reads_the_same_everywhere(
     assert np.mean(losses[-5:]) < 0.75 * losses[0]
     network.eval()
 
-    monkeypatch.setattr(export, "load_network", lambda run: (config, network, 1))
+    monkeypatch.setattr(export, "load_network", lambda run, which: (config, network, 1))
+    checkpoint = Checkpoint(tmp_path / "last.ckpt", "last", 0, None)
+    monkeypatch.setattr(export, "choose_checkpoint", lambda run, which: checkpoint)
     path = export.export_run(tmp_path, tmp_path / "models", "small", 1, None, texts)
     bundle = load_bundle(path)
     assert bundle.manifest.head == HEADS[head]["heads"][0]  # type: ignore[index]

@@ -11,9 +11,10 @@ from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.recognizer import Recognizer
 from glyphline.training.config import NetworkConfig
-from glyphline.training.errors import ExportError
+from glyphline.training.errors import DataError, ExportError, TrainingError
 from glyphline.training.export import export_run
 from glyphline.training.loop import train
+from glyphline.training.loop.folder import choose_checkpoint
 from glyphline.training.networks.recogniser import RecogniserNetwork
 from glyphline.training.onnx_graphs import Head, make_graphs, write_graph
 from glyphline.training.parity import check_parity
@@ -87,9 +88,13 @@ def test_a_run_becomes_a_bundle_that_reads(run: Path, head: str, data_root: Path
     assert bundle.manifest.head == head
     assert bundle.manifest.version == 3
     assert bundle.manifest.training["strips_seen"]
+    checkpoint = bundle.manifest.training["checkpoint"]
+    assert isinstance(checkpoint, dict)
+    assert checkpoint["weights"] == "averaged"
     assert float(str(bundle.manifest.training["parity"])) < 1e-4
     card = (path / "model_card.md").read_text()
     assert "How to make it again" in card
+    assert f"- Weights: the running average at the end of epoch {checkpoint['epoch']} " in card
     assert "Use and limits" in card
     assert f"with {'an attention' if head == 'attention' else 'a CTC'} head." in card
     assert "fetch_fonts.py --output DATA/fonts" in card
@@ -100,7 +105,7 @@ def test_a_run_becomes_a_bundle_that_reads(run: Path, head: str, data_root: Path
         [reading] = recognizer.recognize([strip], options)
         assert isinstance(reading, Reading)
         assert 0 <= reading.confidence <= 1
-    with pytest.raises(ExportError, match="exists"):
+    with pytest.raises(TrainingError, match="exists"):
         export_run(run, tmp_path, "small", 3, head, data_root)
 
 
@@ -112,5 +117,30 @@ def test_a_head_that_was_not_trained_is_refused(data_root: Path, tmp_path: Path,
 
 
 def test_the_data_are_needed(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match="--data-root"):
-        export_run(run, tmp_path, "small", 1, "ctc", None)
+    with pytest.raises(DataError, match="--data-root"):
+        export_run(run, tmp_path, "small", 1, "ctc", tmp_path / "none")
+
+
+def test_the_best_checkpoint_is_exported_unless_the_last_is_as_good(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+
+    def save(name: str, epoch: int) -> None:
+        torch.save({"epoch": epoch}, tmp_path / "checkpoints" / f"{name}.ckpt")
+
+    def log(*errors: float) -> None:
+        rows = "".join(f"{epoch},{error}\n" for epoch, error in enumerate(errors))
+        (tmp_path / "metrics.csv").write_text(f"epoch,validation_error\n{rows}")
+
+    with pytest.raises(TrainingError, match="not the folder of a training run"):
+        choose_checkpoint(tmp_path)
+    save("last", 2)
+    assert (choose_checkpoint(tmp_path).which, choose_checkpoint(tmp_path).error) == ("last", None)
+    save("best-epoch=001", 1)
+    log(0.5, 0.1, 0.2)
+    best = choose_checkpoint(tmp_path)
+    assert (best.which, best.epoch, best.error, best.path.name) == ("best", 1, 0.1, "best-epoch=001.ckpt")
+    assert choose_checkpoint(tmp_path, "last").epoch == 2
+    log(0.5, 0.1, 0.1)
+    assert choose_checkpoint(tmp_path).which == "last"
+    log(0.5, 0.1)
+    assert choose_checkpoint(tmp_path).which == "best", "how good the last is, is not known"

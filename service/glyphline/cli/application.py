@@ -19,8 +19,9 @@ from glyphline.cli import (
     train,
     transcribe,
 )
-from glyphline.cli.exit_codes import table
+from glyphline.cli.exit_codes import ExitCode, table
 from glyphline.cli.group import CommandGroup
+from glyphline.cli.stopping import leave_at_once
 
 _HELP = """Reads strips of pixels as text: handwritten, printed, seven-segment and meter digits and more.
 
@@ -84,4 +85,9 @@ def _options(
 
 def main() -> None:
     """Runs the command line and exits with its code."""
-    app(prog_name="glyphline")
+    try:
+        app(prog_name="glyphline")
+    except SystemExit as end:
+        if end.code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+            leave_at_once(int(end.code))
+        raise

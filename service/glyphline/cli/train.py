@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -13,6 +14,7 @@ import typer
 
 from glyphline.cli.exit_codes import CommandError, ExitCode
 from glyphline.cli.options import DataRootOption
+from glyphline.cli.stopping import stoppable
 from glyphline.cli.training_room import training_room
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
     from glyphline.training.loop.sanity import SanityResult
     from glyphline.training.loop.seeds import SeedResult
+
+logger = logging.getLogger(__name__)
 
 EXAMPLES = """\b
 Examples: from a configuration to a model
@@ -37,9 +41,9 @@ More:
 
 \b
 A run is a folder: config.toml, checkpoints/, metrics.csv (a row an epoch), curves.png, and logs by step in tensorboard/
-and steps/. Stop it with Ctrl-C or kill it; the same command goes on from the last epoch's end, and what comes out is
-what would have come out without the stop. [loop] of the configuration may be changed in between, what is trained may
-not. `glyphline data init` writes a first configuration; docs/training.md explains each setting.
+and steps/. Stop it with Ctrl-C or SIGTERM, or kill it; the same command goes on from the last epoch's end, and what
+comes out is what would have come out without the stop. [loop] of the configuration may be changed in between, what is
+trained may not. `glyphline data init` writes a first configuration; docs/training.md explains each setting.
 """
 
 
@@ -93,18 +97,51 @@ def train(
         unused = [name for name, given in (("--fresh", not resume), ("--start-from", start_from)) if given]
         if unused:
             raise CommandError(f"{unused[0]} does nothing with {alone[0]}, which trains no run")
-    _quieten_lightning()
-    if sanity:
-        _check_sanity(config, data_root)
-    elif find_rate:
-        _find_rate(config, data_root, run)
-    elif seeds is not None:
-        _train_seeds(config, data_root, run, seeds, resume, start_from)
-    else:
-        with training_room():
-            from glyphline.training import loop
+    with stoppable(lambda: _tell_how_to_go_on(run, resume, seeds, trains=not (sanity or find_rate))):
+        _check_data(config, data_root, run, resume and seeds is None)
+        _quieten_lightning()
+        if sanity:
+            _check_sanity(config, data_root)
+        elif find_rate:
+            _find_rate(config, data_root, run)
+        elif seeds is not None:
+            _train_seeds(config, data_root, run, seeds, resume, start_from)
+        else:
+            with training_room():
+                from glyphline.training import loop
 
-            loop.train(config, data_root, run, resume, start_from)
+                loop.train(config, data_root, run, resume, start_from, checked=True)
+
+
+def _tell_how_to_go_on(run: Path, resume: bool, seeds: int | None, *, trains: bool) -> str:
+    """Says what starting again would do."""
+    from glyphline.training.run_folder import last_checkpoint
+
+    if not trains:
+        return "nothing was kept"
+    if seeds is None:
+        there = [last_checkpoint(run)] if last_checkpoint(run).exists() else []
+    else:
+        there = sorted(run.glob("seed-*/checkpoints/last.ckpt"), key=lambda path: path.stat().st_mtime)
+    if not there:
+        return f"no checkpoint yet in {run}, one is written at each epoch's end; the same command starts anew"
+    again = "run the same command again" if resume else "run it again without --fresh"
+    return f"{again} to go on from {there[-1]}"
+
+
+def _check_data(config: Path, data_root: Path, run: Path, resume: bool) -> None:
+    """Finds what is wrong with the data, and says what they are, before torch is loaded; of several processes one does.
+
+    Raises:
+        GlyphlineError: If the configuration or the data do not fit; the message has all that is wrong.
+    """
+    if os.environ.get("TORCHELASTIC_RUN_ID") and os.environ.get("RANK", "0") != "0":
+        return
+    with training_room():
+        from glyphline.training.config import read_config
+        from glyphline.training.datasets.checks import check_run
+
+        logger.info(check_run(read_config(config), data_root, run, resume=resume))
 
 
 def _quieten_lightning() -> None:

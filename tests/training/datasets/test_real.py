@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from glyphline.models.image import ImageSettings, normalised_width
 from glyphline.models.labels import Label
 from glyphline.training.augment import Wear
+from glyphline.training.config import BlankConfig
+from glyphline.training.datasets.build import build_source
 from glyphline.training.datasets.labels import read_labels
 from glyphline.training.datasets.readers import read_dataset
 from glyphline.training.datasets.real import TALLEST, BlankStrips, PixelCache, RealStrips, read_strips
@@ -103,3 +106,14 @@ def test_blank_strips_have_no_text() -> None:
         sample = BlankStrips().draw(np.random.default_rng(seed))
         assert sample.text == ""
         assert sample.pixels.size
+
+
+def test_a_blank_strip_is_never_too_wide_for_the_network(tmp_path: Path) -> None:
+    image = ImageSettings(height=32, max_width=64)
+    source = build_source(BlankConfig(kind="blank"), tmp_path, image=image)
+    widths = []
+    for seed in range(100):
+        height, width = source.draw(np.random.default_rng(seed)).pixels.shape
+        widths.append(normalised_width(width, height, image))  # raises where it is too wide
+    assert max(widths) > 60
+    assert min(widths) < 40

@@ -11,7 +11,8 @@ from glyphline.models.errors import AlphabetError
 from glyphline.models.image import ImageSettings
 from glyphline.training.config import BlankConfig, FolderSetConfig, RealConfig, Source, TrainingConfig
 from glyphline.training.datasets.batches import draw_pool
-from glyphline.training.datasets.build import build_set, build_source, check_labels
+from glyphline.training.datasets.build import build_set, build_source
+from glyphline.training.datasets.checks import REMEDY, check_data, describe_data
 from glyphline.training.datasets.feasibility import available_frames, needed_frames
 from glyphline.training.datasets.samples import SkipCounts
 from glyphline.training.datasets.selection import fold_of, read_selected
@@ -77,12 +78,34 @@ def config_of(**keys: object) -> TrainingConfig:
     )
 
 
+def test_all_that_is_wrong_is_told_at_once(faulty: Path) -> None:
+    with (faulty / "labels.tsv").open("a") as labels:
+        labels.write("gone.png\t1\n")
+    config = config_of().model_dump() | {"validation": {"v": {"kind": "folder", "path": "none"}}}
+    config["sources"] = [*config["sources"], {"kind": "rendered", "fonts": "fonts"}]
+    with pytest.raises(DataError) as error:
+        check_data(TrainingConfig.model_validate(config), faulty, Alphabet("01"))
+    first, *rest = str(error.value).splitlines()
+    assert first.startswith("4 things are to be put right")
+    for part in ("no font below", "none does not exist", "gone.png (", "'x' (U+0078) in line 3"):
+        assert sum(part in line for line in rest) == 1, part
+    assert rest[-1].endswith(REMEDY)
+    assert "unknown_characters" in REMEDY
+    # What is not taken need not be there.
+    only = config_of(only="good|empty")
+    assert check_data(only, faulty, Alphabet("01")) == {"source 1": 2, "validation v": 2}
+    assert describe_data(only, {"source 1": 1234, "validation v": 2}) == (
+        "x: trained on real . (1,234 strips); validated on v (2 strips)"
+    )
+
+
 def test_each_fault_gets_its_treatment(faulty: Path) -> None:
     alphabet = Alphabet("01")
     with pytest.raises(AlphabetError, match=r"labels\.tsv: .*'x' \(U\+0078\) in line 3"):
-        check_labels(config_of(), faulty, alphabet)
+        check_data(config_of(), faulty, alphabet)
     config = config_of(unknown_characters="skip", allow_empty=False)
-    check_labels(config, faulty, alphabet)
+    check_data(config, faulty, alphabet)
+    assert check_data(config, faulty, alphabet) == {"source 1": 2, "validation v": 1}
     skips = SkipCounts()
     source = build_source(config.sources[0], faulty, alphabet, skips)
     assert skips.counts == {"empty label": 1, "unknown character": 1}

@@ -51,22 +51,49 @@ def _train(name: str, start: str | None) -> str:
     return command if start is None else f"{command} \\\n        --start-from runs/{start}"
 
 
+def _earlier_runs(manifest: Manifest) -> list[tuple[str, int]]:
+    """The runs whose weights this one started from, the first one first, with the strips that each had seen."""
+    runs = manifest.training.get("start_from") or []
+    runs = runs if isinstance(runs, list) else [runs]  # older bundles know of one run alone
+    return [(str(run["run"]), int(str(run["strips_seen"]))) for run in runs if isinstance(run, dict)]
+
+
 def _again(manifest: Manifest, name: str) -> list[str]:
     """How to make it again: the commands, from the first run on."""
     lines = ["## How to make it again", ""]
     if '"fonts"' in str(manifest.training["config"]).replace("'", '"'):
         lines.append("    python scripts/fetch_fonts.py --output DATA/fonts")
-    start = manifest.training.get("start_from")
-    first = str(start["run"]) if isinstance(start, dict) else None
-    if first is not None:
-        lines.append(_train(first, None))
+    before: str | None = None
+    for run, _ in _earlier_runs(manifest):
+        lines.append(_train(run, before))
+        before = run
     return [
         *lines,
-        _train(name, first),
+        _train(name, before),
         f"    glyphline export runs/{name} --output OUT --name {manifest.name} --version {manifest.version} \\",
-        f"        --head {manifest.head} --data-root DATA",
+        f"        --head {manifest.head} --data-root DATA{_checkpoint_option(manifest)}",
         "",
         "The configuration is in `manifest.json` too, under `training.config`.",
+    ]
+
+
+def _checkpoint_option(manifest: Manifest) -> str:
+    """What makes `export` take the same checkpoint: older bundles were always made of the last."""
+    checkpoint = manifest.training.get("checkpoint")
+    best = isinstance(checkpoint, dict) and checkpoint.get("which") == "best"
+    return "" if best else " --checkpoint last"
+
+
+def _weights(training: dict[str, JsonValue]) -> list[str]:
+    """Which weights of the run these are; nothing where the manifest does not say."""
+    checkpoint = training.get("checkpoint")
+    if not isinstance(checkpoint, dict):
+        return []
+    error = checkpoint.get("validation_error")
+    rate = f", validation error {error:.2%}" if isinstance(error, float) else ""
+    return [
+        f"- Weights: the running average at the end of epoch {checkpoint['epoch']} (counted from 0), the"
+        f" {checkpoint['which']} checkpoint of the run{rate}."
     ]
 
 
@@ -83,7 +110,7 @@ def write_card(manifest: Manifest) -> str:
     """
     training = manifest.training
     config = training.get("config", {})
-    start = training.get("start_from")
+    earlier = [f"the {strips_seen:,} of {run}" for run, strips_seen in _earlier_runs(manifest)]
     lines = [
         f"# {manifest.name}, version {manifest.version}",
         "",
@@ -92,7 +119,8 @@ def write_card(manifest: Manifest) -> str:
         f"- Strips are brought to {manifest.image.height} pixels of height; at most {manifest.image.max_width} wide.",
         f"- At most {manifest.max_output_length} symbols are read; longer texts are cut and flagged.",
         f"- {_number(training, 'parameters'):,.0f} parameters, {_number(training, 'strips_seen'):,.0f} strips seen"
-        + (f" after the {_number(start, 'strips_seen'):,.0f} of {start['run']}." if isinstance(start, dict) else "."),
+        + (f" after {' and '.join(earlier)}." if earlier else "."),
+        *_weights(training),
         f"- Confidences are calibrated with temperature {manifest.temperature:g}, on the validation sets.",
         f"- Torch and ONNX Runtime differ by at most {_number(training, 'parity'):.1g} in a probability.",
         f"- Licence of the weights: {manifest.licence or NOT_STATED}.",

@@ -43,12 +43,13 @@ from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import ExportError
 from glyphline.training.evaluate import read_samples
 from glyphline.training.loop import load_network
-from glyphline.training.loop.folder import read_start
+from glyphline.training.loop.folder import Which, choose_checkpoint, read_start
 from glyphline.training.networks.encoder import StripEncoder
 from glyphline.training.networks.onnx_recurrent import OPSET
 from glyphline.training.networks.recogniser import RecogniserNetwork
 from glyphline.training.onnx_graphs import Head, make_graphs, write_graph
 from glyphline.training.parity import check_parity
+from glyphline.training.run_folder import free_target
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +104,9 @@ def list_states(network: RecogniserNetwork) -> list[StateTensor]:
     ]
 
 
-def export_run(run: Path, output: Path, name: str, version: int, head: str | None, data_root: Path) -> Path:
+def export_run(
+    run: Path, output: Path, name: str, version: int, head: str | None, data_root: Path, which: Which = "best"
+) -> Path:
     """Exports one head of a trained network as a bundle.
 
     Args:
@@ -113,18 +116,23 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str | Non
         version: Its version.
         head: Which of its heads; where none is named, `ctc` if the network has it, else its step-wise head.
         data_root: Folder of the data; probe, calibration and the check of texts come from the validation sets.
+        which: Which checkpoint; see `choose_checkpoint`.
 
     Returns:
         Folder of the bundle.
 
     Raises:
-        ExportError: If the run lacks the head, the target exists, or ONNX Runtime does not agree with torch.
+        TrainingError: If the target exists, or the run has no checkpoint.
+        ExportError: If the run lacks the head, or ONNX Runtime does not agree with torch.
     """
-    target = output / name / str(version)
-    if target.exists():
-        raise ExportError(f"{target} exists: choose another version, or remove it")
-    config, network, strips_seen = load_network(run)
+    target = free_target(output, name, version)
+    checkpoint = choose_checkpoint(run, which)
+    logger.info("exporting the averaged weights of %s", checkpoint)
+    if which == "last" and (best := choose_checkpoint(run)).which == "best":
+        logger.info("%s read the validation sets better: without --checkpoint last it would be exported", best)
+    config, network, strips_seen = load_network(run, lambda _: checkpoint.path)
     chosen = cast(Head, head) if head is not None else choose_head(config.network)
+    logger.info("reading %d validation sets", len(config.validation))
     samples = [sample for settings in config.validation.values() for sample in build_set(settings, data_root)]
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{version}-", dir=target.parent))
@@ -133,6 +141,7 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str | Non
         for graph in graphs:
             logger.info("writing %s.onnx", graph.role)
             write_graph(graph, partial / f"{graph.role}.onnx")
+        logger.info("comparing ONNX Runtime with torch")
         difference = check_parity(network, chosen, partial, config.image.height)
         logger.info("greatest difference of a probability between torch and ONNX Runtime: %.2g", difference)
         states = list_states(network) if chosen != "ctc" else []
@@ -156,6 +165,12 @@ def export_run(run: Path, output: Path, name: str, version: int, head: str | Non
             training={
                 "config": config.model_dump(mode="json"),
                 "strips_seen": strips_seen,
+                "checkpoint": {
+                    "which": checkpoint.which,
+                    "epoch": checkpoint.epoch,
+                    "validation_error": checkpoint.error,
+                    "weights": "averaged",
+                },
                 "start_from": cast(JsonValue, read_start(run)),
                 "parameters": sum(parameter.numel() for parameter in _parameters(network, chosen)),
                 "parity": difference,
@@ -199,8 +214,11 @@ def _finish(
         return load_bundle(folder)
 
     recognizer = Recognizer.load(write(manifest), threads=available_threads(), verify_probe=False)
+    compared = samples[:: max(1, len(samples) // 200)]
+    logger.info("reading %s strips, and %s of them with torch, too", f"{len(samples):,}", f"{len(compared):,}")
     readings = read_samples(recognizer, samples)
-    check_texts(network, config, head, recognizer, samples[:: max(1, len(samples) // 200)])
+    check_texts(network, config, head, recognizer, compared)
+    logger.info("calibrating the confidence on %s strips", f"{len(samples):,}")
     right = [reading.text == sample.text for reading, sample in zip(readings, samples, strict=True)]
 
     def confidences(temperature: float) -> list[float]:

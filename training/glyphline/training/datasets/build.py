@@ -9,13 +9,12 @@ import numpy as np
 from PIL import Image
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.errors import AlphabetError
+from glyphline.models.image import ImageSettings
 from glyphline.training.augment import Wear
 from glyphline.training.config import (
     BlankConfig,
     CharactersConfig,
     ComposedConfig,
-    DatasetConfig,
     DrawnSetConfig,
     EvaluationSet,
     FolderSetConfig,
@@ -24,7 +23,6 @@ from glyphline.training.config import (
     RenderedConfig,
     Source,
     StripSetConfig,
-    TrainingConfig,
 )
 from glyphline.training.datasets.characters import CharacterSet, read_folder, read_mnist, read_npz
 from glyphline.training.datasets.compose import ComposedReadings, ComposedStrips, join
@@ -56,7 +54,11 @@ def read_characters(config: CharactersConfig, root: Path) -> CharacterSet:
 
 
 def build_source(
-    config: Source, root: Path, alphabet: Alphabet | None = None, skips: SkipCounts | None = None
+    config: Source,
+    root: Path,
+    alphabet: Alphabet | None = None,
+    skips: SkipCounts | None = None,
+    image: ImageSettings | None = None,
 ) -> SampleSource:
     """Builds one source of training strips.
 
@@ -65,12 +67,13 @@ def build_source(
         root: Folder below which its paths lie.
         alphabet: What the recogniser reads; a source that skips unknown characters needs it.
         skips: Counts the real strips that are left out for their labels.
+        image: How strips are normalised, for blank ones, which have no width of their own: none is too wide then.
 
     Raises:
         DataError: If its data are missing or unreadable.
     """
     with below(root):
-        source = _build_plain(config, root, alphabet, skips)
+        source = _build_plain(config, root, alphabet, skips, image)
     return JoinedStrips(source, config.joined, alphabet) if config.joined > 0 else source
 
 
@@ -78,7 +81,18 @@ def _several(folders: str | tuple[str, ...]) -> tuple[str, ...]:
     return (folders,) if isinstance(folders, str) else folders
 
 
-def _build_plain(config: Source, root: Path, alphabet: Alphabet | None, skips: SkipCounts | None) -> SampleSource:
+def font_files(config: RenderedConfig, root: Path) -> tuple[Path, ...]:
+    """Returns the fonts of a source, none twice.
+
+    Raises:
+        DataError: If a folder is missing or has none.
+    """
+    return tuple(dict.fromkeys(path for folder in _several(config.fonts) for path in find_fonts(root / folder)))
+
+
+def _build_plain(
+    config: Source, root: Path, alphabet: Alphabet | None, skips: SkipCounts | None, image: ImageSettings | None
+) -> SampleSource:
     """Builds a source of single strips, none of them two side by side."""
     if isinstance(config, ComposedConfig):
         return _build_composed(config, root, alphabet)
@@ -90,7 +104,10 @@ def _build_plain(config: Source, root: Path, alphabet: Alphabet | None, skips: S
     if isinstance(config, RealConfig):
         return RealStrips(read_selected(config, root, alphabet, skips), config.wear.apply(Wear()))
     assert isinstance(config, BlankConfig)
-    return BlankStrips(config.narrowest, config.wear.apply(Wear(lines=0.6)))
+    wear = config.wear.apply(Wear(lines=0.6))
+    if image is None:
+        return BlankStrips(config.narrowest, wear)
+    return BlankStrips(config.narrowest, wear, (image.max_width - 2 * image.padding) / image.height)
 
 
 def _build_composed(config: ComposedConfig, root: Path, alphabet: Alphabet | None) -> SampleSource:
@@ -108,7 +125,7 @@ def _build_composed(config: ComposedConfig, root: Path, alphabet: Alphabet | Non
 
 
 def _build_rendered(config: RenderedConfig, root: Path, alphabet: Alphabet | None) -> SampleSource:
-    fonts = tuple(dict.fromkeys(path for folder in _several(config.fonts) for path in find_fonts(root / folder)))
+    fonts = font_files(config, root)
     if config.texts is not None:
         style = STYLES[config.style]
         look = replace(config.effects.apply(style), wear=config.wear.apply(style.wear))
@@ -178,36 +195,3 @@ def _draw_usable(source: SampleSource, random: np.random.Generator) -> Sample:
         except UnusableSampleError as error:
             fault = error
     raise fault
-
-
-def check_source_labels(config: Source, root: Path) -> list[tuple[int, str]]:
-    """Returns the labels of a source's real strips with their line numbers, to check them against an alphabet."""
-    if not isinstance(config, RealConfig):
-        return []
-    return [(image.line, image.text) for image in read_selected(config, root)]
-
-
-def check_labels(config: TrainingConfig, root: Path, alphabet: Alphabet) -> None:
-    """Makes sure, before training, that the labels of all real strips, of sources and validation, can be encoded.
-
-    Labels of data sets with `unknown_characters = "skip"` are passed over: they will be left out.
-
-    Raises:
-        AlphabetError: If some cannot. Every character is named, with the lines where it stands, file by file.
-        DataError: If a data set is missing or not as its format wants it.
-    """
-    parts: list[Source | EvaluationSet] = [*config.sources, *config.validation.values()]
-    lines: dict[Path, dict[int, str]] = {}
-    for part in parts:
-        real = part.source if isinstance(part, DrawnSetConfig) else part
-        if isinstance(real, DatasetConfig) and real.unknown_characters == "refuse":
-            for image in read_selected(real, root):
-                lines.setdefault(image.file, {})[image.line] = image.text
-    faults = []
-    for file, labels in lines.items():
-        try:
-            alphabet.check_labels(sorted(labels.items()))
-        except AlphabetError as error:
-            faults.append(f"{file}: {error}")
-    if faults:
-        raise AlphabetError("; ".join(faults))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -53,9 +54,17 @@ def decode_all(images: Sequence[LabelledImage]) -> list[Sample]:
     """Decodes pictures, as for a set that is read again and again.
 
     Raises:
-        DataError: If one is missing or cannot be read.
+        DataError: If some are missing or cannot be read; the first few are named.
     """
-    return [Sample(image.load(), image.text, image.source) for image in images]
+    samples, faults = [], []
+    for image in images:
+        try:
+            samples.append(Sample(image.load(), image.text, image.source))
+        except DataError as error:
+            faults.append(str(error))
+    if faults:
+        raise DataError("; ".join(faults[:5]) + (f"; and {len(faults) - 5:,} more" if len(faults) > 5 else ""))
+    return samples
 
 
 class PixelCache:
@@ -139,20 +148,27 @@ class BlankStrips:
     Attributes:
         narrowest: Least width, as a share of the height. Training wants slivers too: they are easily taken for a 1.
         wear: How much they are degraded.
+        widest: Greatest width, as a share of the height; what is beyond it is cut off.
     """
 
     narrowest: float = 0.0
     wear: Wear = field(default_factory=lambda: Wear(lines=0.6))
+    widest: float = math.inf
 
     def draw(self, random: np.random.Generator) -> Sample:
         """Makes one strip without text."""
+        pixels = self._draw(random)
+        width = max(1, int(min(self.widest * pixels.shape[0], pixels.shape[1])))
+        return Sample(pixels[:, :width], "", "blank")
+
+    def _draw(self, random: np.random.Generator) -> Grey:
         height = int(random.integers(12, 96))
         width = int(max(2, self.narrowest * height) + 400 * random.random() ** 2)
         if random.random() < 0.15:  # one grey, nothing else
-            return Sample(np.full((height, width), random.integers(0, 256), np.uint8), "", "blank")
+            return np.full((height, width), random.integers(0, 256), np.uint8)
         ink = np.zeros((height, width), np.uint8)
         if random.random() < 0.3:
             ink = np.clip(smooth_field(random, height, width) * random.uniform(0, 255), 0, 255).astype(np.uint8)
         if random.random() < 0.15:
             ink = draw_lines(ink, random)
-        return Sample(photograph(ink, random, self.wear), "", "blank")
+        return photograph(ink, random, self.wear)

@@ -6,12 +6,13 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from glyphline.models.alphabet import Alphabet
 from glyphline.training.config import DatasetConfig
-from glyphline.training.datasets.readers import LabelledImage, read_dataset
+from glyphline.training.datasets.readers import LabelledImage, check_files, read_dataset
 from glyphline.training.datasets.samples import SkipCounts
 from glyphline.training.errors import DataError
 
@@ -59,7 +60,12 @@ def select(images: Sequence[LabelledImage], config: DatasetConfig) -> list[Label
 
 
 def read_selected(
-    config: DatasetConfig, root: Path, alphabet: Alphabet | None = None, skips: SkipCounts | None = None
+    config: DatasetConfig,
+    root: Path,
+    alphabet: Alphabet | None = None,
+    skips: SkipCounts | None = None,
+    *,
+    missing: Literal["refuse", "keep"] = "refuse",
 ) -> list[LabelledImage]:
     """Reads the labels of a data set and takes those that the configuration chooses.
 
@@ -68,9 +74,10 @@ def read_selected(
         root: Folder below which its path lies.
         alphabet: Where it is given and the configuration skips unknown characters, labels with such are left out.
         skips: Counts what is left out for its label.
+        missing: Whether it is refused if pictures that are taken do not exist.
 
     Raises:
-        DataError: If the data set is not as its format wants it, or nothing is left of it.
+        DataError: If the data set is not as its format wants it, lacks pictures, or nothing is left of it.
     """
     skips = SkipCounts() if skips is None else skips
     path = root / config.path
@@ -81,6 +88,7 @@ def read_selected(
         image_key=config.image_key,
         text_key=config.text_key,
         cut=config.cut,
+        missing="keep",  # of what is not taken nothing need be there
     )
     chosen = select(images, config)
     if not chosen:
@@ -101,4 +109,6 @@ def read_selected(
             kept.append(image)
     if not kept:
         raise DataError(f"{path}: every one of {len(chosen)} strips is left out: {skips}")
+    if missing == "refuse":
+        check_files(kept)
     return kept

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,9 @@ from glyphline.training.config import LoopConfig
 from glyphline.training.curves import draw_curves
 from glyphline.training.datasets.samples import SkipCounts
 from glyphline.training.loop.distributed import gather_from_processes
-from glyphline.training.loop.folder import CHECKPOINTS_NAME, CURVES_NAME, METRICS_NAME
 from glyphline.training.loop.module import RecogniserModule
 from glyphline.training.metrics_log import MetricsLog
+from glyphline.training.run_folder import CHECKPOINTS_NAME, CURVES_NAME, METRICS_NAME
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +60,9 @@ class RunLog(Callback):
         row["learning_rate"] = float(trainer.optimizers[0].param_groups[0]["lr"])
         if (trainer.current_epoch + 1) % pl_module.config.loop.validate_every == 0:
             row |= pl_module.figures
-        logger.info(", ".join(f"{name} {value:.4g}" for name, value in row.items()))
+        # The column of the log has no better name: what reads it knows it by this one.
+        shown = {"strips_seen" if name == "strips" else name: value for name, value in row.items()}
+        logger.info(", ".join(f"{name} {value:.4g}" for name, value in shown.items()))
         if skips:
             logger.info("epoch %d: %s", trainer.current_epoch, skips)
         if self.left_out:
@@ -68,6 +72,18 @@ class RunLog(Callback):
             row |= skip_figures("left_out", self.left_out)
         self.metrics.append(row)
         draw_curves(self.metrics.rows(), self.curves)
+
+
+class KeepSigterm(Callback):
+    """Leaves SIGTERM to whoever handled it before the run: Lightning ends it as if it had come to its end."""
+
+    def __init__(self) -> None:
+        self._handler = signal.getsignal(signal.SIGTERM)
+
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """Takes back what Lightning has just taken for itself."""
+        if self._handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._handler)
 
 
 class StopEarly(EarlyStopping):
@@ -112,6 +128,7 @@ def make_callbacks(loop: LoopConfig, run: Path, left_out: SkipCounts) -> list[Ca
         ),
         ModelCheckpoint(folder, "last", enable_version_counter=False, every_n_epochs=1, save_on_train_epoch_end=True),
         RunLog(run, left_out),
+        KeepSigterm(),
     ]
     if sys.stdout.isatty():
         callbacks.append(TQDMProgressBar(refresh_rate=20))

@@ -7,51 +7,118 @@ import re
 import shutil
 import tomllib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 
 from glyphline.training.config import TrainingConfig, read_config
-from glyphline.training.datasets.build import check_labels, check_source_labels
+from glyphline.training.datasets.checks import check_data, source_labels
 from glyphline.training.errors import TrainingError
 from glyphline.training.loop.module import RecogniserModule
+from glyphline.training.metrics_log import MetricsLog
 from glyphline.training.networks.recogniser import RecogniserNetwork
+from glyphline.training.run_folder import (
+    CHECKPOINTS_NAME,
+    CONFIG_NAME,
+    METRICS_NAME,
+    START_NAME,
+    last_checkpoint,
+    no_checkpoint,
+)
 from glyphline.training.vocabulary import ALPHABET_NAME, run_alphabet
 
-CONFIG_NAME = "config.toml"
-METRICS_NAME = "metrics.csv"
-CURVES_NAME = "curves.png"
-CHECKPOINTS_NAME = "checkpoints"
-START_NAME = "start.json"
+Which = Literal["best", "last"]
 
 
-def last_checkpoint(run: Path) -> Path:
-    """Returns where a run's last checkpoint is, if there is one."""
-    return run / CHECKPOINTS_NAME / "last.ckpt"
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint of a run, and how it did.
+
+    Attributes:
+        path: The file.
+        which: `best` or `last`.
+        epoch: The epoch at whose end it was written, from 0.
+        error: Error rate of its validation; None if it was not validated.
+    """
+
+    path: Path
+    which: Which
+    epoch: int
+    error: float | None
+
+    def __str__(self) -> str:
+        """Says it for people."""
+        error = "" if self.error is None else f", validation error {self.error:.2%}"
+        return f"the {self.which} checkpoint (epoch {self.epoch}{error})"
 
 
-def complete_config(config: TrainingConfig, data_root: Path, folder: Path) -> TrainingConfig:
+def epoch_of(checkpoint: Path) -> int:
+    """Returns the epoch, from 0, at whose end a checkpoint was written."""
+    return int(torch.load(checkpoint, map_location="cpu", weights_only=False, mmap=True)["epoch"])
+
+
+def choose_checkpoint(run: Path, which: Which = "best") -> Checkpoint:
+    """Chooses the checkpoint of a run that is exported.
+
+    Args:
+        run: Folder of the run.
+        which: `best` takes the one with the lowest error rate in validation; of two with the same rate, and where none
+            was validated, the last, which was trained for longest. `last` takes that in any case.
+
+    Raises:
+        TrainingError: If the run has no checkpoint.
+    """
+    path = last_checkpoint(run)
+    if not path.exists():
+        raise TrainingError(no_checkpoint(run))
+    rows = MetricsLog(run / METRICS_NAME).rows()
+    errors = {int(row["epoch"]): row["validation_error"] for row in rows if "validation_error" in row}
+    epoch = epoch_of(path)
+    last = Checkpoint(path, "last", epoch, errors.get(epoch))
+    if which == "last":
+        return last
+    better = []
+    for other in sorted(path.parent.glob("best-*.ckpt")):
+        epoch = epoch_of(other)
+        error = errors.get(epoch)
+        if error is not None and (last.error is None or error < last.error):
+            better.append((error, -epoch, other))
+    if not better:
+        return last
+    error, epoch, other = min(better)
+    return Checkpoint(other, "best", -epoch, error)
+
+
+def complete_config(config: TrainingConfig, data_root: Path, folder: Path, *, checked: bool = False) -> TrainingConfig:
     """Returns a configuration with its alphabet, learnt from the labels where it is to be, and checks all labels.
 
     Args:
         config: The configuration.
         data_root: Folder below which its data are.
         folder: Where a learnt vocabulary is kept, or is already.
+        checked: Whether the data were checked before, by `check_run`.
 
     Raises:
         AlphabetError: If labels have characters outside the alphabet; all are named with their lines.
-        DataError: If a data set is missing or not as its format wants it.
+        DataError: If data sets or pictures are missing or not as their format wants them.
     """
-    labels = None
-    if config.vocabulary is not None:
-        labels = [text for source in config.sources for _, text in check_source_labels(source, data_root)]
+    labels = None if config.vocabulary is None else source_labels(config, data_root)
     alphabet = run_alphabet(config, folder, labels)
-    check_labels(config, data_root, alphabet)
+    if not checked:
+        check_data(config, data_root, alphabet)
     return config.with_alphabet(alphabet)
 
 
 def open_run(
-    config_path: Path, data_root: Path, run: Path, *, resume: bool = True, seed: int | None = None
+    config_path: Path,
+    data_root: Path,
+    run: Path,
+    *,
+    resume: bool = True,
+    seed: int | None = None,
+    checked: bool = False,
 ) -> TrainingConfig:
     """Makes the folder of a run, or makes sure that it may be gone on with.
 
@@ -61,6 +128,7 @@ def open_run(
         run: Folder of the run.
         resume: Go on with what is there; else it is removed.
         seed: Takes the place of the configuration's.
+        checked: Whether the data were checked before, by `check_run`.
 
     Returns:
         The configuration, with its alphabet.
@@ -75,7 +143,7 @@ def open_run(
         config = config.model_copy(update={"seed": seed})
     if not resume:
         (run / ALPHABET_NAME).unlink(missing_ok=True)
-    config = complete_config(config, data_root, run)
+    config = complete_config(config, data_root, run, checked=checked)
     run.mkdir(parents=True, exist_ok=True)
     kept = run / CONFIG_NAME
     if not resume:
@@ -144,19 +212,19 @@ def take_weights(module: RecogniserModule, run: Path) -> list[str]:
 
 
 def note_start(run: Path, other: Path) -> None:
-    """Keeps in a run's folder which run it started from, and how many strips that one had seen."""
+    """Keeps in a run's folder which runs came before it, and how many strips each had seen."""
     _, _, strips_seen = load_network(other)
-    record = {"run": other.name, "strips_seen": strips_seen}
-    (run / START_NAME).write_text(json.dumps(record) + "\n", encoding="utf-8")
+    records = [*read_start(other), {"run": other.name, "strips_seen": strips_seen}]
+    (run / START_NAME).write_text(json.dumps(records) + "\n", encoding="utf-8")
 
 
-def read_start(run: Path) -> dict[str, str | int] | None:
-    """Returns what `note_start` kept, or None where a run started from nothing."""
+def read_start(run: Path) -> list[dict[str, str | int]]:
+    """Returns what `note_start` kept, the first run first; nothing where a run started from nothing."""
     path = run / START_NAME
     if not path.exists():
-        return None
-    record = json.loads(path.read_text(encoding="utf-8"))
-    return {"run": str(record["run"]), "strips_seen": int(record["strips_seen"])}
+        return []
+    records = json.loads(path.read_text(encoding="utf-8"))
+    return [{"run": str(each["run"]), "strips_seen": int(each["strips_seen"])} for each in records]
 
 
 def load_network(
@@ -178,7 +246,7 @@ def load_network(
     config = config.with_alphabet(run_alphabet(config, run))
     path = which(run) if which is not None else last_checkpoint(run)
     if not path.exists():
-        raise TrainingError(f"{path} does not exist: {run} is not the folder of a training run")
+        raise TrainingError(no_checkpoint(run))
     module = RecogniserModule(config)
     module.load_state_dict(torch.load(path, map_location="cpu", weights_only=False)["state_dict"])
     return config, module.averaged_network().eval(), int(module.strips_seen)

@@ -69,7 +69,8 @@ def find_rate(config_path: Path, data_root: Path, output: Path, steps: int = STE
         module = RecogniserModule(config)
         module.free_rate = True
         alphabet = config.make_alphabet()
-        data = StripData(config, [build_source(source, data_root, alphabet) for source in config.sources])
+        sources = [build_source(source, data_root, alphabet, image=config.image) for source in config.sources]
+        data = StripData(config, sources)
         # Epochs do not end the search, however few strips they have.
         trainer = make_trainer(
             config.loop, Path(folder), Processes(), max_epochs=-1, limit_val_batches=0, enable_checkpointing=False

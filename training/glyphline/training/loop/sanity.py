@@ -135,7 +135,7 @@ def draw_one(config: TrainingConfig, data_root: Path) -> EncodedStrip:
         DataError: If there is none.
     """
     alphabet, skips = config.make_alphabet(), SkipCounts()
-    sources = [build_source(source, data_root, alphabet, skips) for source in config.sources]
+    sources = [build_source(source, data_root, alphabet, skips, config.image) for source in config.sources]
     weights = np.array([source.weight for source in config.sources], np.float64)
     drawn = 0
     for number in range(16):

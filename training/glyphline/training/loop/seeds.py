@@ -11,9 +11,9 @@ from pathlib import Path
 
 from glyphline.training.errors import DivergedError
 from glyphline.training.loop.distributed import started_processes
-from glyphline.training.loop.folder import METRICS_NAME
 from glyphline.training.loop.run import train
 from glyphline.training.metrics_log import MetricsLog
+from glyphline.training.run_folder import METRICS_NAME
 
 logger = logging.getLogger(__name__)
 

@@ -28,21 +28,33 @@ def encode_validation(config: TrainingConfig, root: Path, skips: SkipCounts | No
         skips: Counts the strips that are left out for their labels.
 
     Raises:
-        DataError: If a set has a strip that is damaged or too wide: error rates would not be those of the set.
+        DataError: If sets have strips that are damaged or too wide: error rates would not be those of the sets.
     """
     alphabet = config.make_alphabet()
     sets: ValidationSets = {}
+    faults = []
     for name, settings in config.validation.items():
-        encoded = []
-        for sample in build_set(settings, root, alphabet, skips):
+        encoded, wide = [], []
+        try:
+            samples = build_set(settings, root, alphabet, skips)
+        except DataError as error:
+            faults.append(f"validation set {name}: {error}")
+            continue
+        for sample in samples:
             strip = encode_sample(sample, alphabet, config.image)
             if strip is None:
-                raise DataError(
-                    f"validation set {name}: {sample.source} is {TOO_WIDE}: wider than image.max_width"
-                    f" = {config.image.max_width} at height {config.image.height}"
-                )
-            encoded.append((strip, sample.text))
+                wide.append(sample.source)
+            else:
+                encoded.append((strip, sample.text))
+        if wide:
+            more = f" and {len(wide) - 5:,} more" if len(wide) > 5 else ""
+            faults.append(
+                f"validation set {name}: {', '.join(wide[:5])}{more}: {TOO_WIDE}, wider than image.max_width"
+                f" = {config.image.max_width} at height {config.image.height}"
+            )
         encoded.sort(key=lambda pair: pair[0].pixels.shape[1])
         parts = [encoded[start : start + BATCH] for start in range(0, len(encoded), BATCH)]
         sets[name] = [(collate([strip for strip, _ in part]), [text for _, text in part]) for part in parts]
+    if faults:
+        raise DataError("\n  ".join(faults))
     return sets

@@ -12,9 +12,10 @@ import numpy as np
 
 from glyphline.models.errors import ImageTooWideError
 from glyphline.models.image import ImageSettings, normalised_width
+from glyphline.training.datasets.checks import REMEDY
 from glyphline.training.datasets.commands.inputs import Inputs, Part, Progress, silent
 from glyphline.training.datasets.feasibility import available_frames, needed_frames
-from glyphline.training.datasets.readers import LabelledImage
+from glyphline.training.datasets.readers import LabelledImage, missing_files
 from glyphline.training.datasets.samples import Grey
 from glyphline.training.errors import DataError
 
@@ -22,10 +23,15 @@ Severity = Literal["error", "warning"]
 
 KINDS: dict[str, tuple[Severity, str]] = {
     "data set": ("error", "cannot be read at all"),
-    "unreadable": ("error", "the picture is missing, damaged or no picture; training skips and counts it"),
+    "missing": ("error", "the picture that a label names is not there: training refuses to start"),
+    "unreadable": (
+        "error",
+        "the picture is damaged or no picture: training skips and counts it, and refuses to start if it is of a "
+        "validation set",
+    ),
     "unknown character": (
         "error",
-        "a label with characters outside the alphabet; training refuses or skips it",
+        f"a label with characters outside the alphabet: training refuses to start; {REMEDY}",
     ),
     "two texts": ("error", "the same pixels with different texts"),
     "in two splits": ("error", "the same pixels in two splits: what is measured was trained on"),
@@ -178,7 +184,8 @@ class _Checker:
                 pixels = image.load()
             except DataError as error:
                 self.failed += 1
-                self._find("unreadable", part, image, str(error))
+                kind = "missing" if next(missing_files([image]), None) else "unreadable"
+                self._find(kind, part, image, str(error))
             else:
                 sizes.append((pixels.shape[1], pixels.shape[0]))
                 self._check_size(part, image, pixels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -158,19 +158,27 @@ def _names_in(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
+def missing_files(images: Iterable[LabelledImage]) -> Iterator[tuple[Path, LabelledImage]]:
+    """Yields the pictures whose files do not exist, each with the path where its file should be."""
+    listing = FolderListing()
+    for image in images:
+        if isinstance(image.picture, FilePicture) and not listing.has(image.picture.path):
+            yield image.picture.path, image
+
+
+def tell_missing(missing: Sequence[tuple[Path, LabelledImage]]) -> str:
+    """Says which files are missing: the first few with their places, and how many more."""
+    named = "; ".join(f"{path} ({image.place})" for path, image in missing[:5])
+    more = f"; and {len(missing) - 5:,} more" if len(missing) > 5 else ""
+    return f"pictures are named in label files but missing: {named}{more}"
+
+
 def check_files(images: Iterable[LabelledImage]) -> None:
     """Makes sure that the files of pictures exist, before hours of training find out.
 
     Raises:
         DataError: If some do not; how many, and the first few with their places.
     """
-    listing = FolderListing()
-    missing = [
-        image for image in images if isinstance(image.picture, FilePicture) and not listing.has(image.picture.path)
-    ]
+    missing = list(missing_files(images))
     if missing:
-        named = "; ".join(
-            f"{image.picture.path} ({image.place})" for image in missing[:5] if isinstance(image.picture, FilePicture)
-        )
-        more = f"; and {len(missing) - 5:,} more" if len(missing) > 5 else ""
-        raise DataError(f"pictures are named in label files but missing: {named}{more}")
+        raise DataError(tell_missing(missing))
