@@ -11,7 +11,7 @@ from glyphline.models.errors import AlphabetError
 from glyphline.training.config import NetworkConfig, read_config
 from glyphline.training.errors import TrainingError
 from glyphline.training.loop import load_network, losses, train
-from glyphline.training.loop.folder import read_start, take_weights
+from glyphline.training.loop.folder import note_start, read_start, take_weights
 from glyphline.training.loop.module import RecogniserModule
 from glyphline.training.metrics_log import MetricsLog
 from glyphline.training.networks.ctc import ctc_loss
@@ -103,10 +103,14 @@ def test_a_run_may_start_from_the_weights_of_another(data_root: Path, tmp_path: 
         assert torch.equal(module.averaged_network().state_dict()[name], tensor)
     train(deeper, data_root, tmp_path / "second", start_from=tmp_path / "first")
     assert load_network(tmp_path / "second")[1].encoder.rows is not None
-    assert read_start(tmp_path / "first") is None
-    assert read_start(tmp_path / "second") == {"run": "first", "strips_seen": load_network(tmp_path / "first")[2]}
+    assert read_start(tmp_path / "first") == []
+    runs = [{"run": name, "strips_seen": load_network(tmp_path / name)[2]} for name in ("first", "second")]
+    assert read_start(tmp_path / "second") == runs[:1]
+    (tmp_path / "third").mkdir()
+    note_start(tmp_path / "third", tmp_path / "second")
+    assert read_start(tmp_path / "third") == runs
     train(deeper, data_root, tmp_path / "second", resume=False)
-    assert read_start(tmp_path / "second") is None, "begun anew, from nothing"
+    assert read_start(tmp_path / "second") == [], "begun anew, from nothing"
     with pytest.raises(TrainingError, match="does not exist"):
         take_weights(module, tmp_path)
 
@@ -140,8 +144,9 @@ def test_what_is_skipped_is_in_the_log_and_the_figures_of_every_epoch(
 
 
 def test_a_run_stops_when_validation_does_not_improve_and_stays_stopped(
-    data_root: Path, tmp_path: Path, make_config: MakeConfig
+    data_root: Path, tmp_path: Path, make_config: MakeConfig, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "glyphline")
     config = make_config(tmp_path, epochs=9, heads='["ctc"]')
     text = config.read_text().replace("[loop]", "[loop]\nlearning_rate = 1e-9\npatience = 2")
     config.write_text(text)
@@ -150,11 +155,18 @@ def test_a_run_stops_when_validation_does_not_improve_and_stays_stopped(
     rows = MetricsLog(run / "metrics.csv").rows()
     assert len(rows) == 3, "the first validation and two without a better one"
     assert {row["validation_error"] for row in rows} == {1.0}
+    assert "going on" not in caplog.text
+    assert "no checkpoint yet" not in caplog.text
     train(config, data_root, run)
+    assert f"going on from {run / 'checkpoints' / 'last.ckpt'}: 3 of 9 epochs are done" in caplog.text
     assert MetricsLog(run / "metrics.csv").rows() == rows
     config.write_text(text.replace("patience = 2", "patience = 3"))
     train(config, data_root, run)
     assert len(MetricsLog(run / "metrics.csv").rows()) == 4
+    shutil.rmtree(run / "checkpoints")  # as if it had been stopped before the first one
+    config.write_text(text.replace("epochs = 9", "epochs = 1"))
+    train(config, data_root, run)
+    assert f"no checkpoint yet in {run}: starting from the beginning" in caplog.text
 
 
 def test_neither_norms_nor_biases_decay(tmp_path: Path, make_config: MakeConfig) -> None:

@@ -109,6 +109,8 @@ def test_cells_that_start_anew_keep_where_they_looked() -> None:
     always = head(memory, lengths, inputs, restarts=1.0 - 1e-9)
     torch.testing.assert_close(always, torch.stack(expected, dim=1))
     assert not torch.allclose(always, head(memory, lengths, inputs))
+    head.carries_state = False
+    torch.testing.assert_close(head(memory, lengths, inputs), always)
 
 
 def test_the_loss_counts_the_end_and_not_the_padding() -> None:

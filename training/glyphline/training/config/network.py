@@ -36,6 +36,8 @@ class NetworkConfig(Section):
         decoder_cell: Recurrent cell of the step-wise head.
         decoder_size: Its state size.
         decoder_layers: Number of its layers.
+        carries_state: Whether the attention head carries its cells' state from symbol to symbol. Without it no length
+            of a strip is new to it, and nothing of the language is known to it.
         attention_size: Inner size of the attention.
         location_filters: Filters over where the attention head looked before, which keep its place on long strips; 0
             looks at the frames' content alone (Bahdanau).
@@ -63,6 +65,7 @@ class NetworkConfig(Section):
     decoder_cell: CellName = "gru"
     decoder_size: int = Field(default=192, ge=1)
     decoder_layers: int = Field(default=1, ge=1)
+    carries_state: bool = True
     attention_size: int = Field(default=96, ge=1)
     location_filters: int = Field(default=8, ge=0)
     attention_reach: int = Field(default=0, ge=0)
@@ -107,6 +110,10 @@ class NetworkConfig(Section):
             raise ValueError("canvas_width is of the flatten head alone: leave it out, as other heads read any width")
         if self.image_every_step and head != "image-first":
             raise ValueError('image_every_step is of the image-first head alone: leave it out, or name "image-first"')
+        if head != "attention" and not self.carries_state:
+            raise ValueError(
+                "carries_state = false is of the attention head alone, as others have nothing but their state"
+            )
         if head == "pooled-state" and not self.encoder_layers:
             raise ValueError(
                 "the pooled-state head starts from the encoder's last state: set encoder_layers to at least 1"

@@ -161,9 +161,9 @@ def _drawn_faults(part: Source | EvaluationSet, root: Path) -> Iterator[str]:
         except DataError as error:
             yield str(error)
     if isinstance(part, ComposedConfig | RenderedConfig) and part.texts is not None:
-        for path in part.texts.lists:
-            if not (root / path).is_file():
-                yield f"{root / path} does not exist: there should be words, one a line"
+        for words in part.texts.lists:
+            if not (root / words).is_file():
+                yield f"{root / words} does not exist: there should be words, one a line"
 
 
 def describe_data(config: TrainingConfig, counts: dict[str, int]) -> str:

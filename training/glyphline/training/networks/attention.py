@@ -98,6 +98,8 @@ class AttentionHead(StepDecoder):
         dropout: Share zeroed before the output layer while training.
         gate_bias: Initial bias of the gate that keeps the state.
         layers: Number of layers.
+        carries_state: Whether the cells' state is carried on. Where not, each step starts from s_0: a symbol is read
+            from where it stands and the symbol before it, whatever the length of the strip.
     """
 
     looks_at_frames = True
@@ -117,8 +119,10 @@ class AttentionHead(StepDecoder):
         dropout: float = 0.1,
         gate_bias: float = 1.0,
         layers: int = 1,
+        carries_state: bool = True,
     ) -> None:
         super().__init__(symbols, cell, size, layers, embedding)
+        self.carries_state = carries_state
         self.attention = AdditiveAttention(features, size, attention, filters, reach)
         self.add_cells(embedding + features, gate_bias)
         self.initial = nn.Linear(features, size * layers)
@@ -145,4 +149,6 @@ class AttentionHead(StepDecoder):
         inputs = torch.cat((self.embedding(symbols).to(context.dtype), context), dim=1)
         hidden, carried = self.advance(inputs, state)
         scores = self.project(self.dropout(torch.cat((hidden, context.to(hidden.dtype)), dim=1)))
+        if not self.carries_state:
+            carried = [cells.clone() for cells in state[:-2]]  # an output of its own for the exporter
         return scores, weights, [*carried, weights, covered + weights]

@@ -47,6 +47,7 @@ def make_decoder(config: NetworkConfig, encoder: StripEncoder, symbols: int) -> 
             config.dropout,
             config.gate_bias,
             config.decoder_layers,
+            config.carries_state,
         )
     if name == "flatten":
         return FlattenHead(encoder.outputs, config.canvas_width // encoder.WIDTH_MULTIPLE, *sizes, *training)

@@ -43,6 +43,7 @@ TRIALS = (
     Trial("attention, at most 16 frames from the last place", "attention", network="attention_reach = 16\n"),
     Trial("attention, encoder of convolutions alone", "attention", encoder_layers=0),
     Trial("attention, one step in five starts anew", "attention", loop="restarts = 0.2\n"),
+    Trial("attention, every step starts anew", "attention", network="carries_state = false\n"),
     Trial("attention, three in ten strips two side by side", "attention", source="joined = 0.3"),
     JOINT,
     ALL,
