@@ -23,7 +23,7 @@ def help_text() -> str:
 
 @pytest.mark.parametrize("name", ServerSettings.model_fields)
 def test_every_setting_is_an_option_with_its_default(help_text: str, name: str) -> None:
-    option = f"--{name.replace('_', '-')}"
+    option = f"--{serve._SINGULAR.get(name, name).replace('_', '-')}"
     assert option in help_text
     default = ServerSettings.model_fields[name].default
     shown = help_text.partition(f"{option} ")[2].partition("[default: ")[2].partition("]")[0]
