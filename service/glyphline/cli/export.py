@@ -12,7 +12,7 @@ import typer
 from glyphline.cli.exit_codes import CommandError
 from glyphline.cli.options import DataRootOption
 from glyphline.cli.stopping import stoppable
-from glyphline.cli.training_room import training_room
+from glyphline.cli.training_room import require_torch, training_room
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +65,7 @@ def export(
         raise CommandError(f"{run}: no such folder; it is the --output of `glyphline train`")
     chosen = None if head is None else head.value
     with stoppable(lambda: "no bundle was written"), training_room():
+        require_torch()
         _check(run, output, name, version, chosen)
         if quiet:
             logging.getLogger("glyphline").setLevel(logging.WARNING)

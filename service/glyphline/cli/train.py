@@ -15,7 +15,7 @@ import typer
 from glyphline.cli.exit_codes import CommandError, ExitCode
 from glyphline.cli.options import DataRootOption
 from glyphline.cli.stopping import stoppable
-from glyphline.cli.training_room import training_room
+from glyphline.cli.training_room import require_torch, training_room
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,6 +138,7 @@ def _check_data(config: Path, data_root: Path, run: Path, resume: bool) -> None:
     if os.environ.get("TORCHELASTIC_RUN_ID") and os.environ.get("RANK", "0") != "0":
         return
     with training_room():
+        require_torch()
         from glyphline.training.config import read_config
         from glyphline.training.datasets.checks import check_run
 

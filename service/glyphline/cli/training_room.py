@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from glyphline.cli.exit_codes import CommandError
 
@@ -26,3 +27,13 @@ def training_room() -> Iterator[None]:
             f"this needs the package {error.name}, which is not installed: pip install 'glyphline[train]'"
             " (from a clone: pip install -e '.[train]')"
         ) from error
+
+
+def require_torch() -> None:
+    """Makes sure of torch without loading it, for what looks at data for seconds before it needs it.
+
+    Raises:
+        ModuleNotFoundError: If it is not installed.
+    """
+    if find_spec("torch") is None:
+        raise ModuleNotFoundError(name="torch")
