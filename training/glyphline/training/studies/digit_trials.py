@@ -7,6 +7,7 @@ a study that was stopped goes on where it was.
 from __future__ import annotations
 
 import json
+import textwrap
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -32,6 +33,9 @@ CANVAS = 384
 """Width of the flatten head's canvas, in pixels: eight wide digits. What is wider, it refuses."""
 
 EPOCHS, STRIPS_PER_EPOCH = 5, 20_480
+
+LABEL_LETTERS = 34
+"""Letters after which a recogniser's name is broken in the picture."""
 
 CONFIGURATION = """\
 name = "{name}"
@@ -330,9 +334,9 @@ def draw_trials(findings: TrialFindings) -> Figure:
         shares = [100 * each.lengths[index].exact for each in records]
         bars = axes.barh(places, shares, thick, label=f"{shortest}–{longest} digits")
         axes.bar_label(bars, fmt="%.0f", fontsize=7, padding=2)
-    axes.set_yticks(range(len(records)), [each.label for each in records])
+    axes.set_yticks(range(len(records)), [textwrap.fill(each.label, LABEL_LETTERS) for each in records])
     axes.invert_yaxis()
     axes.set(title="Trained on 1–8 digits", xlabel="strips read exactly, %", xlim=(0, 105))
     axes.grid(axis="x", alpha=0.3)
-    axes.legend(fontsize=8, ncols=len(LENGTHS), loc="upper center", bbox_to_anchor=(0.5, -0.12))
+    figure.legend(fontsize=8, ncols=len(LENGTHS), loc="outside lower center")
     return figure
