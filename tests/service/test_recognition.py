@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
@@ -211,3 +214,25 @@ def test_options_of_one_request_do_not_touch_another(client: Client, images: lis
     limited = client.recognize(images[0], options=replace(DecodingOptions("greedy"), max_output_length=1))
     assert len(limited.text) <= 1
     assert client.recognize(images[0]).reading == plain.reading
+
+
+def test_a_long_line_is_read_in_windows_or_refused(
+    client: Client,
+    recognizers: dict[str, Recognizer],
+    images: list[bytes],
+    strips: list[tuple[Path, str]],
+    encode: Callable[..., bytes],
+) -> None:
+    strip = next(path for path, _ in strips if path.name.startswith("mnist"))
+    with Image.open(strip) as picture:
+        pixels = np.asarray(picture.convert("L"))
+    line = encode(Image.fromarray(np.tile(pixels, (1, 1 + 60 * pixels.shape[0] // pixels.shape[1]))))
+    read, other = client.recognize_many([line, images[0]], model="digits-ctc")
+    for outcome, reading in zip(
+        (read, other), expected(recognizers["digits-ctc"], [line, images[0]], None), strict=True
+    ):
+        assert_same(outcome, reading)
+    assert isinstance(read, Result)
+    assert len(read.text) > 64, "longer than a strip may be"
+    with pytest.raises(InvalidRequestError, match="wide"):
+        client.recognize(line, model="digits")
