@@ -1,0 +1,36 @@
+"""Who makes a call: an opaque name, for fairness between clients, for limits and for the log."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+from urllib.parse import unquote
+
+import grpc
+
+__all__ = ["AUTHENTICATED_NAME", "client_of"]
+
+AUTHENTICATED_NAME: ContextVar[str | None] = ContextVar("authenticated_name", default=None)
+"""Name of the token that the call of this task came with."""
+
+
+def client_of(context: grpc.aio.ServicerContext[Any, Any]) -> str:
+    """Names the client of a call.
+
+    Returns:
+        The name of its token; else that in its certificate, if the server asks for one; else its address without the
+        port, which clients behind one address share.
+    """
+    if (name := AUTHENTICATED_NAME.get()) is not None:
+        return name
+    if identities := context.peer_identities():
+        return next(iter(identities)).decode("utf-8", "replace")
+    return _address(context.peer())
+
+
+def _address(peer: str) -> str:
+    """Takes the port off an address as gRPC writes it: `ipv4:10.0.0.7:51234`, `ipv6:%5B::1%5D:51234`, `unix:…`."""
+    kind, _, address = unquote(peer).partition(":")
+    if kind in ("ipv4", "ipv6"):
+        return address.rpartition(":")[0].strip("[]")
+    return kind
