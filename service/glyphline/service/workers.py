@@ -227,6 +227,11 @@ class WorkerPool:
         self.providers: dict[ModelKey, str] = {}
 
     @property
+    def size(self) -> int:
+        """How many workers there are when none is being replaced."""
+        return self._count
+
+    @property
     def living(self) -> int:
         """Workers that are ready or at work."""
         return len(self._living)
