@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from peer_processes import Readings
 
 from glyphline.models.error_rate import evaluate_pairs
-
-
-def everything(text: str) -> str:
-    """Keeps a text as it is, in normal form C."""
-    return unicodedata.normalize("NFC", text)
-
-
-def letters_and_digits(text: str) -> str:
-    """Keeps letters and digits, without regard to case or to how wide they are written (`Ａ` is `A`)."""
-    return "".join(character for character in unicodedata.normalize("NFKC", text).casefold() if character.isalnum())
-
-
-def digits(text: str) -> str:
-    """Keeps the digits 0 to 9, however wide they are written."""
-    return "".join(character for character in unicodedata.normalize("NFKC", text) if character in "0123456789")
-
-
-COMPARISONS: Mapping[str, Callable[[str], str]] = {
-    "all": everything,
-    "letters-and-digits": letters_and_digits,
-    "digits": digits,
-}
-"""Ways to compare a reading with the truth: what of both is looked at."""
+from glyphline.training.report.comparison import COMPARISONS
 
 
 @dataclass(frozen=True, slots=True)

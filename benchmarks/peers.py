@@ -35,7 +35,7 @@ from typing import Any
 
 from labelled import LabelledFiles, write_files
 from machine import describe_machine
-from peer_figures import COMPARISONS, PeerFigures, figures_of
+from peer_figures import PeerFigures, figures_of
 from peer_processes import ReaderError, ReaderPlan, ReaderProcess, Readings, read_in_turns
 from peer_readers import READERS
 from peer_report import plot, show
@@ -44,6 +44,7 @@ from rich.progress import Progress
 from strips import STRIPS
 
 from glyphline.models.errors import GlyphlineError
+from glyphline.training.report.comparison import COMPARISONS
 
 LABELS = {
     "rapidocr": "RapidOCR",

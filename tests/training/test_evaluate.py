@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from glyphline.models.bundle import load_bundle
 from glyphline.models.decoding.options import DecodingOptions
@@ -14,7 +15,16 @@ from glyphline.models.recognizer import load_recognizer
 from glyphline.models.repository import pretrained_root
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import DataError
-from glyphline.training.evaluate import evaluate_command, find_set, label_models, portable_name, read_samples
+from glyphline.training.evaluate import (
+    evaluate_command,
+    find_set,
+    label_models,
+    portable_name,
+    read_samples,
+    record_results,
+)
+from glyphline.training.report.measure import measure
+from glyphline.training.report.sheet import choose_errors
 
 
 def test_what_cannot_be_read_is_an_error() -> None:
@@ -86,3 +96,22 @@ def test_results_are_recorded_in_the_bundle(strips_folder: Path, tmp_path: Path)
     assert row.exact == pytest.approx(result.exact, abs=1e-4)
     assert f"| {name} | {result.images} |" in (copy / "model_card.md").read_text()
     load_recognizer(str(copy))
+    assert row.straight_through is not None
+    assert "## Typical errors" not in (copy / "model_card.md").read_text(), "the pictures of a folder are its owner's"
+
+
+def test_errors_of_sets_that_may_be_given_away_are_shown(tmp_path: Path) -> None:
+    source = sorted((pretrained_root() / "digits-ctc").iterdir())[-1]
+    copy = tmp_path / "digits-ctc" / source.name
+    shutil.copytree(source, copy)
+    samples = [
+        Sample(np.full((40, 60), 255, dtype=np.uint8), text, f"sheet {number}")
+        for number, text in enumerate(["", "12", "3", "äöü"])
+    ]
+    results = [measure(load_recognizer(copy), samples, name) for name in ("first", "second")]
+    assert [len(line.truth) for _, line in choose_errors(results, 4)] == [2, 3, 2, 3]
+    record_results(load_recognizer(copy), results, DecodingOptions(), shown=[True, False])
+    assert "![Errors](errors.png)" in (copy / "model_card.md").read_text()
+    with Image.open(copy / "errors.png") as sheet:
+        assert sheet.width > 800
+    load_recognizer(copy)

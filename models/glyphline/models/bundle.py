@@ -20,6 +20,7 @@ from glyphline.models.errors import AlphabetError, BundleError
 from glyphline.models.image import ImageSettings
 
 __all__ = [
+    "ERRORS_NAME",
     "MANIFEST_NAME",
     "MODEL_CARD_NAME",
     "SCHEMA_VERSION",
@@ -28,6 +29,7 @@ __all__ = [
     "DecoderDefaults",
     "Evaluation",
     "HeadName",
+    "LengthScore",
     "Manifest",
     "Precision",
     "Probe",
@@ -39,6 +41,9 @@ __all__ = [
 
 MANIFEST_NAME = "manifest.json"
 MODEL_CARD_NAME = "model_card.md"
+ERRORS_NAME = "errors.png"
+"""A sheet of typical errors, shown by the card of a bundle that has one."""
+
 SCHEMA_VERSION: Final = 1
 
 HeadName = Literal["ctc", "attention", "flatten", "image-first", "pooled-state"]
@@ -110,6 +115,22 @@ class Probe(_Record):
     confidence: Share
 
 
+class LengthScore(_Record):
+    """What the model scored on the texts of some lengths.
+
+    Attributes:
+        length: The length in characters, or the range.
+        images: How many there were.
+        exact: Share read without any error.
+        cer: Character error rate.
+    """
+
+    length: str
+    images: int = Field(ge=1)
+    exact: Share
+    cer: Rate
+
+
 class Evaluation(_Record):
     """What the model scored on one data set.
 
@@ -120,6 +141,9 @@ class Evaluation(_Record):
         exact_interval: Its 95 % interval.
         cer: Character error rate, edits over reference characters.
         cer_interval: Its 95 % interval.
+        by_length: The same by length of the text.
+        calibration_error: Expected calibration error of the confidences; None where it was not measured.
+        straight_through: Share whose confidence is so high that all of them together are 99.9 % exact; None likewise.
         command: The command that repeats the measurement.
     """
 
@@ -129,6 +153,9 @@ class Evaluation(_Record):
     exact_interval: tuple[Share, Share]
     cer: Rate
     cer_interval: tuple[Rate, Rate]
+    by_length: list[LengthScore] = []
+    calibration_error: Share | None = None
+    straight_through: Share | None = None
     command: str
 
 

@@ -11,7 +11,7 @@ import pytest
 from glyphline.models.recognizer import Recognizer, load_recognizer
 from glyphline.training.datasets.real import read_strips
 from glyphline.training.datasets.samples import Sample
-from glyphline.training.report.measure import Measured, compared, coverage_level, measure
+from glyphline.training.report.measure import Measured, coverage_level, measure
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +82,3 @@ def test_thresholds_say_what_passes_them() -> None:
     assert found.interval == pytest.approx((0.438, 1.0), abs=1e-3)
     none = coverage_level([0.9], [False], 0.99)
     assert (none.threshold, none.accepted, none.share) == (None, 0, 0)
-
-
-def test_digits_alone_are_compared_where_asked() -> None:
-    assert compared("1 234,50", "digits") == "123450"
-    assert compared("1 234,50", "all") == "1 234,50"

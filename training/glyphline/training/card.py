@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from glyphline.models.bundle import Manifest
+from glyphline.models.bundle import ERRORS_NAME, Manifest
 
 NOT_STATED = "not stated"
 """What is said of a licence that nobody gave."""
@@ -102,11 +102,53 @@ def _number(training: dict[str, JsonValue], name: str) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def write_card(manifest: Manifest) -> str:
+def _measured(manifest: Manifest) -> list[str]:
+    """What it scored, in all and by length, and how far its confidences can be believed."""
+    lines = [
+        "## Measured",
+        "",
+        "Intervals are 95 %. None of it was seen in training.",
+        "",
+        "| set | strips | exact | character error rate |",
+        "|---|---|---|---|",
+    ]
+    for row in manifest.evaluation:
+        low, high = row.exact_interval
+        cer_low, cer_high = row.cer_interval
+        lines.append(
+            f"| {row.data_set} | {row.images:,} | {row.exact:.2%} ({low:.2%} to {high:.2%}) "
+            # Edits over no characters at all, as on blank strips, are no rate.
+            + (f"| {row.cer:.2%} ({cer_low:.2%} to {cer_high:.2%}) |" if row.cer <= 1 else "| |")
+        )
+    lines += ["", *(f"    {command}" for command in dict.fromkeys(row.command for row in manifest.evaluation))]
+    lengths = [row for row in manifest.evaluation if len(row.by_length) > 1]
+    if lengths:
+        lines += ["", "Exact by length of the text in characters:", "", "| set | length: exact (strips) |", "|---|---|"]
+        for row in lengths:
+            groups = "; ".join(f"{each.length}: {each.exact:.1%} ({each.images:,})" for each in row.by_length)
+            lines.append(f"| {row.data_set} | {groups} |")
+    judged = [row for row in manifest.evaluation if row.calibration_error is not None]
+    if judged:
+        lines += [
+            "",
+            "How far the confidences can be believed: the expected calibration error is how far they are from the share"
+            " of right readings, on average; straight through can go those that together are 99.9 % exact.",
+            "",
+            "| set | expected calibration error | straight through at 99.9 % |",
+            "|---|---|---|",
+        ]
+        lines += [
+            f"| {row.data_set} | {row.calibration_error:.3f} | {row.straight_through or 0:.1%} |" for row in judged
+        ]
+    return lines
+
+
+def write_card(manifest: Manifest, *, errors: bool = False) -> str:
     """Returns the card of a bundle in Markdown.
 
     Args:
         manifest: The bundle's manifest.
+        errors: Whether the bundle has a sheet of typical errors.
     """
     training = manifest.training
     config = training.get("config", {})
@@ -129,23 +171,9 @@ def write_card(manifest: Manifest) -> str:
     ]
     lines += [*_use(manifest), ""]
     if manifest.evaluation:
-        lines += [
-            "## Measured",
-            "",
-            "Intervals are 95 %. None of it was seen in training.",
-            "",
-            "| set | strips | exact | character error rate |",
-            "|---|---|---|---|",
-        ]
-        for row in manifest.evaluation:
-            low, high = row.exact_interval
-            cer_low, cer_high = row.cer_interval
-            lines.append(
-                f"| {row.data_set} | {row.images:,} | {row.exact:.2%} ({low:.2%} to {high:.2%}) "
-                # Edits over no characters at all, as on blank strips, are no rate.
-                + (f"| {row.cer:.2%} ({cer_low:.2%} to {cer_high:.2%}) |" if row.cer <= 1 else "| |")
-            )
-        lines += ["", *(f"    {command}" for command in dict.fromkeys(row.command for row in manifest.evaluation)), ""]
+        lines += [*_measured(manifest), ""]
+    if errors:
+        lines += ["## Typical errors", "", "What is there, and what was read.", "", f"![Errors]({ERRORS_NAME})", ""]
     if manifest.data:
         lines += ["## Data", "", "| set | licence | use |", "|---|---|---|"]
         lines += [f"| {source.name} | {source.licence} | {source.use} |" for source in manifest.data]

@@ -6,7 +6,14 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
-from glyphline.models.bundle import MODEL_CARD_NAME, Evaluation, Precision, write_manifest
+from glyphline.models.bundle import (
+    ERRORS_NAME,
+    MODEL_CARD_NAME,
+    Evaluation,
+    LengthScore,
+    Precision,
+    write_manifest,
+)
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.image import GreyImage
@@ -127,8 +134,9 @@ def evaluate_command(
         notes = [describe_model(label, each, options) for label, each in zip(labels, recognizers, strict=True)]
         write_report(report, notes, measured, command or portable_command(recognizers, data_sets, options, limit))
     if record:
+        shown = [not isinstance(settings, FolderSetConfig) or settings.shown for settings, _ in found]
         for recognizer, row in zip(recognizers, measured, strict=True):
-            record_results(recognizer, [each.figures for each in row], options, limit)
+            record_results(recognizer, row, options, limit, shown)
     return [each.figures for row in measured for each in row]
 
 
@@ -191,23 +199,53 @@ def portable_command(
 
 
 def record_results(
-    recognizer: Recognizer, results: Sequence[Figures], options: DecodingOptions, limit: int | None = None
+    recognizer: Recognizer,
+    results: Sequence[Measured],
+    options: DecodingOptions,
+    limit: int | None = None,
+    shown: Sequence[bool] = (),
 ) -> None:
-    """Writes results into a bundle's manifest and card, for people elsewhere; results of other sets stay."""
+    """Writes results into a bundle's manifest and card, for people elsewhere; results of other sets stay.
+
+    Args:
+        recognizer: The bundle, opened.
+        results: What was measured.
+        options: Decoding.
+        limit: Greatest number of strips of each set.
+        shown: Of each result, whether pictures of its set may be given away: the card shows its errors.
+    """
     bundle = recognizer.bundle
-    command = portable_command([recognizer], [result.data_set for result in results], options, limit)
+    command = portable_command([recognizer], [each.figures.data_set for each in results], options, limit)
     rows = {row.data_set: row for row in bundle.manifest.evaluation}
     for result in results:
-        name = portable_name(result.data_set)
-        rows[name] = Evaluation(
-            data_set=name,
-            images=result.images,
-            exact=round(result.exact, 5),
-            exact_interval=(round(result.exact_interval[0], 5), round(result.exact_interval[1], 5)),
-            cer=round(result.cer, 6),
-            cer_interval=(round(result.cer_interval[0], 6), round(result.cer_interval[1], 6)),
-            command=command,
-        )
+        row = _evaluation(result.figures, command)
+        rows[row.data_set] = row
+    mistakes = [each for each, free in zip(results, shown, strict=False) if free]
+    errors = bundle.file(ERRORS_NAME)
+    if any(not line.counts.exact for each in mistakes for line in each.lines):
+        # What draws is loaded only where something is drawn.
+        from glyphline.training.report.sheet import draw_errors  # noqa: PLC0415
+
+        draw_errors(mistakes, errors)
     manifest = bundle.manifest.model_copy(update={"evaluation": list(rows.values())})
-    (bundle.path / MODEL_CARD_NAME).write_text(write_card(manifest), encoding="utf-8")
+    (bundle.path / MODEL_CARD_NAME).write_text(write_card(manifest, errors=errors.exists()), encoding="utf-8")
     write_manifest(bundle.path, manifest)
+
+
+def _evaluation(figures: Figures, command: str) -> Evaluation:
+    """Rounds figures to what a manifest keeps."""
+    return Evaluation(
+        data_set=portable_name(figures.data_set),
+        images=figures.images,
+        exact=round(figures.exact, 5),
+        exact_interval=(round(figures.exact_interval[0], 5), round(figures.exact_interval[1], 5)),
+        cer=round(figures.cer, 6),
+        cer_interval=(round(figures.cer_interval[0], 6), round(figures.cer_interval[1], 6)),
+        by_length=[
+            LengthScore(length=group.label, images=group.images, exact=round(group.exact, 4), cer=round(group.cer, 4))
+            for group in figures.by_length
+        ],
+        calibration_error=round(figures.calibration_error, 4),
+        straight_through=round(figures.coverage, 4),
+        command=command,
+    )

@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from glyphline.models.bundle import MODEL_CARD_NAME, Bundle, Manifest, Precision, Variant, load_bundle, write_manifest
+from glyphline.models.bundle import (
+    ERRORS_NAME,
+    MODEL_CARD_NAME,
+    Bundle,
+    Manifest,
+    Precision,
+    Variant,
+    load_bundle,
+    write_manifest,
+)
 from glyphline.models.error_rate import evaluate_pairs
 from glyphline.models.errors import ImageError
 from glyphline.models.image import GreyImage, normalise
@@ -125,7 +134,7 @@ def _put(folder: Path, path: Path, before: Manifest, graphs: dict[str, str], man
             (path / file).unlink(missing_ok=True)
     for file in graphs.values():
         (folder / file).replace(path / file)
-    (path / MODEL_CARD_NAME).write_text(write_card(manifest), encoding="utf-8")
+    (path / MODEL_CARD_NAME).write_text(write_card(manifest, errors=(path / ERRORS_NAME).exists()), encoding="utf-8")
     write_manifest(path, manifest)
 
 

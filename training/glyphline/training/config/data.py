@@ -212,11 +212,14 @@ class FolderSetConfig(DatasetConfig):
     """An evaluation set of real strips.
 
     Attributes:
-        compare: `all` characters, or `digits` alone (both texts lose all else before they are compared).
+        compare: `all` characters, `letters-and-digits` without regard to case, or `digits` alone: both texts lose all
+            else before they are compared.
+        shown: Whether pictures of it may be shown in a model card: its licence allows that they are given away.
     """
 
     kind: Literal["folder"]
-    compare: Literal["all", "digits"] = "all"
+    compare: Literal["all", "letters-and-digits", "digits"] = "all"
+    shown: bool = False
 
 
 class StripSetConfig(Section):

@@ -124,7 +124,7 @@ class Figures:
     Attributes:
         model: Name and version of the model.
         data_set: Name or folder of the set.
-        compare: What of the texts is compared: `all`, or `digits` alone.
+        compare: What of the texts is compared, one of `COMPARISONS`.
         images: Number of strips.
         exact: Share read without any error.
         exact_interval: Its 95 % interval (Wilson, which stays honest where all are right).

@@ -25,6 +25,7 @@ from glyphline.training.report.calibration import (
     reliability,
     separation,
 )
+from glyphline.training.report.comparison import COMPARISONS
 from glyphline.training.report.figures import (
     ConfidenceMeasure,
     Confusion,
@@ -96,21 +97,17 @@ class Measured:
     lines: tuple[Line, ...]
 
 
-def compared(text: str, compare: str) -> str:
-    """Returns what of a text is compared: all of it, or its digits."""
-    return "".join(character for character in text if character in "0123456789") if compare == "digits" else text
-
-
 def read_lines(
     recognizer: Recognizer, samples: Sequence[Sample], options: DecodingOptions, compare: str = "all"
 ) -> list[Line]:
     """Reads strips and counts their errors; one that the model refuses counts as read as nothing, and as wrong."""
     outcomes = recognizer.recognize([GreyImage(sample.pixels) for sample in samples], options)
+    compared = COMPARISONS[compare]
     lines = []
     for sample, outcome in zip(samples, outcomes, strict=True):
-        truth = compared(sample.text, compare)
+        truth = compared(sample.text)
         if isinstance(outcome, Reading):
-            read = compared(outcome.text, compare)
+            read = compared(outcome.text)
             tokens, counts = outcome.alternatives[0].tokens, edit_counts(truth, read)
             text, confidence = outcome.text, outcome.confidence
             lines.append(Line(sample, truth, read, text, confidence, tokens, counts, outcome.truncated, ""))
@@ -137,7 +134,7 @@ def measure(
         samples: Labelled strips, at least one.
         data_set: Name for the report.
         options: Decoding.
-        compare: `all` characters, or `digits` alone.
+        compare: What of the texts is compared, one of `COMPARISONS`.
         model: Name of the model in the report; None takes the bundle's name and version.
         compare_confidences: Whether to read strips again at other temperatures, to see what calibration does.
     """

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import math
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PIL import Image
 
 from glyphline.training.datasets.samples import Grey
-from glyphline.training.report.measure import Line, compared
+from glyphline.training.report.comparison import COMPARISONS
+from glyphline.training.report.measure import Line
 from glyphline.training.report.statistics import Pair, align
 
 SYMBOL_WIDTH = 0.18
@@ -103,7 +103,7 @@ def token_kinds(line: Line, compare: str) -> list[str]:
     fates = iter([truth == read for truth, read in align(line.truth, line.read) if read])
     kinds = []
     for token in line.tokens:
-        characters = compared(unicodedata.normalize("NFC", token.text), compare)
+        characters = COMPARISONS[compare](token.text)
         # A mark that composes with the symbol before has no character of its own, hence the default.
         correct = [next(fates, True) for _ in characters]
         kinds.append("ignored" if not characters else "right" if all(correct) else "wrong")
