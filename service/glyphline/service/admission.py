@@ -14,6 +14,7 @@ from glyphline.models.long_lines import columns_to_read, readable_width
 from glyphline.models.recognizer import bucket_width
 from glyphline.service.batcher import Item
 from glyphline.service.catalogue import Catalogue, ServedModel
+from glyphline.service.costs import reading_work
 from glyphline.service.errors import DeadlineError, NotReadyError
 from glyphline.service.guides import Guides
 from glyphline.service.metrics import UNKNOWN, Metrics
@@ -86,11 +87,12 @@ class Admission:
         self._ready = ready
         self._metrics = metrics
 
-    async def admit(self, request: ReadRequest, deadline: float | None) -> Item:
+    async def admit(self, request: ReadRequest, client: str, deadline: float | None) -> Item:
         """Completes a request.
 
         Args:
             request: The request.
+            client: Who asks: an opaque name.
             deadline: Moment of the loop's clock; None for none.
 
         Raises:
@@ -100,7 +102,7 @@ class Admission:
         decoder = UNKNOWN
         try:
             model = self._catalogue.find(request.config.model, request.config.version)
-            options, decoder = self._complete(request.config.options, model)
+            options, decoder, beam_width = self._complete(request.config.options, model)
             header = await self._read_header(request.content)
             width = readable_width(header.width, header.height, model.manifest)
             if deadline is not None and deadline <= asyncio.get_running_loop().time():
@@ -108,13 +110,16 @@ class Admission:
         except GlyphlineError as error:
             self._metrics.count_refusal(error, model, decoder)
             raise
+        columns = bucket_width(columns_to_read(width, model.manifest))
         return Item(
             request_id=request.request_id,
+            client=client,
             content=request.content,
             model=model,
             options=options,
             decoder=decoder,
-            width=bucket_width(columns_to_read(width, model.manifest)),
+            width=columns,
+            work=reading_work(columns, model.manifest, beam_width, guided=options.guided),
             pixels=header.width * header.height,
             priority=request.config.priority,
             deadline=deadline,
@@ -151,8 +156,8 @@ class Admission:
             return read_header(content, self._limits)
         return await asyncio.to_thread(read_header, content, self._limits)
 
-    def _complete(self, options: DecodingOptions, model: ServedModel) -> tuple[DecodingOptions, str]:
-        """Fills in the model's beam width and returns the options with the decoder that they come to."""
+    def _complete(self, options: DecodingOptions, model: ServedModel) -> tuple[DecodingOptions, str, int]:
+        """Fills in the model's beam width and returns the options with the decoder and the width that they come to."""
         manifest = model.manifest
         if options.decoder == "beam" and options.beam_width == 0:
             options = dataclasses.replace(options, beam_width=manifest.decoder.beam_width)
@@ -167,4 +172,5 @@ class Admission:
             width = min(filled.width(manifest.decoder), self._max_beam_width)
             options, plain = (dataclasses.replace(each, decoder="beam", beam_width=width) for each in (options, plain))
         resolved = plain.resolve(model.alphabet, manifest.decoder, manifest.max_output_length)
-        return options, "beam" if resolved.beam_width > 1 or filled.guided else "greedy"
+        decoder = "beam" if resolved.beam_width > 1 or filled.guided else "greedy"
+        return options, decoder, resolved.beam_width

@@ -1,27 +1,28 @@
 """Dynamic batching: feeds free workers from the queue, and gives every image its own outcome.
 
 It is work-conserving. A free worker starts at once on whatever waits, so a lone request is never delayed; while all
-workers are busy what arrives coalesces into the next batches. There is no timer.
+workers are busy what arrives coalesces into the next batches. No timer holds a batch back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.errors import ImageError
-from glyphline.service.batching import BatchQueue, Entry, Outcome, Ticket
+from glyphline.service.batching import SUSPECT_PATIENCE_SECONDS, BatchQueue, Ticket
 from glyphline.service.catalogue import ServedModel
-from glyphline.service.errors import InternalError, WorkerLostError
-from glyphline.service.messages import Fault, Job, ModelKey
+from glyphline.service.entries import Entry, Outcome
+from glyphline.service.errors import FatalImageError, InternalError, WorkerLostError
+from glyphline.service.messages import Fault, Job, JobResult, ModelKey
 from glyphline.service.metrics import Metrics
-from glyphline.service.workers import Worker, WorkerPool
 
-__all__ = ["Batcher", "Done", "Item"]
+__all__ = ["Batcher", "Done", "Item", "Reader", "Readers"]
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +33,13 @@ class Item:
 
     Attributes:
         request_id: Its name.
+        client: Who sent it: an opaque name. Clients take turns.
         content: The image file.
         model: What reads it.
         options: How.
         decoder: `greedy` or `beam`, whichever the options come to.
         width: Its width in the model's form, padded to the bucket; of a long line, of all its windows together.
+        work: What reading it costs, as columns that cost as much with the greedy search.
         pixels: Pixels of the image file.
         priority: The higher goes first.
         deadline: Moment of the loop's clock; None for none.
@@ -44,11 +47,13 @@ class Item:
     """
 
     request_id: str
+    client: str
     content: bytes
     model: ServedModel
     options: DecodingOptions
     decoder: str
     width: int
+    work: int
     pixels: int
     priority: int
     deadline: float | None
@@ -74,6 +79,47 @@ class Done:
     provider: str
 
 
+class Reader(Protocol):
+    """A worker, as the batcher needs it."""
+
+    @property
+    def index(self) -> int:
+        """Its number, for log lines."""
+
+    @property
+    def providers(self) -> Mapping[ModelKey, str]:
+        """What runs each model."""
+
+    async def run(self, job: Job, seconds: float) -> JobResult:
+        """Reads a batch.
+
+        Raises:
+            WorkerLostError: If the worker dies over it.
+        """
+
+
+class Readers(Protocol):
+    """All workers, as the batcher needs them."""
+
+    @property
+    def size(self) -> int:
+        """How many there are when none is being replaced."""
+
+    @property
+    def living(self) -> int:
+        """How many are ready or at work."""
+
+    @property
+    def idle(self) -> int:
+        """How many are ready and have nothing to do."""
+
+    def acquire(self) -> Reader | None:
+        """Takes one that is idle, if there is one."""
+
+    def release(self, member: Reader) -> None:
+        """Gives one back."""
+
+
 class Batcher:
     """Between the calls, which wait for their images, and the workers, which read them.
 
@@ -91,12 +137,12 @@ class Batcher:
         self._metrics = metrics
         self._batch_seconds = batch_seconds
         self._clock = clock
-        self._pool: WorkerPool | None = None
+        self._pool: Readers | None = None
         self._scheduled = False
         self._running: set[asyncio.Task[None]] = set()
         metrics.watch_queue(lambda: len(queue))
 
-    def attach(self, pool: WorkerPool) -> None:
+    def attach(self, pool: Readers) -> None:
         """Tells the workers to feed."""
         self._pool = pool
 
@@ -126,12 +172,17 @@ class Batcher:
         def settle(outcome: Outcome[Done]) -> None:
             if not wait.done():
                 wait.set_result(outcome)
-            self._metrics.count_outcome(item, outcome)
+            try:
+                self._metrics.count_outcome(item, outcome)
+            except Exception:  # the fault of one item must not reach those that are settled after it
+                logger.exception("outcome not counted", extra={"request_id": item.request_id})
 
         return Entry(
             item=item,
             key=(item.model.name, item.model.version, item.options),
+            client=item.client,
             width=item.width,
+            work=item.work,
             pixels=item.pixels,
             size=len(item.content),
             priority=item.priority,
@@ -141,40 +192,52 @@ class Batcher:
 
     def _feed(self) -> None:
         self._scheduled = False
+        try:
+            self._start_batches()
+        except Exception:
+            logger.exception("no batch could be formed")
+            self._queue.fail_waiting(InternalError("no batch could be formed"))
+
+    def _start_batches(self) -> None:
         assert self._pool is not None
-        while self._pool.idle and (batch := self._queue.take(self._pool.idle)):
+        while idle := self._pool.idle:
+            spare = self._pool.living > 1 or self._pool.size == 1
+            batch = self._queue.take(idle, spare=spare)
+            if not batch:
+                break
             worker = self._pool.acquire()
             assert worker is not None
             task = asyncio.create_task(self._run(worker, batch))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
-    async def _run(self, worker: Worker, batch: list[Ticket[Item, Done]]) -> None:
+    async def _run(self, worker: Reader, batch: list[Ticket[Item, Done]]) -> None:
         """Has one worker read one batch, and settles every image of it whatever happens."""
         assert self._pool is not None
         started = self._clock()
         items = [ticket.entry.item for ticket in batch]
-        model: ModelKey = (items[0].model.name, items[0].model.version)
-        waits = [started - ticket.submitted_at for ticket in batch]
-        self._metrics.observe_waits(waits)
+        where = {"worker": worker.index, "request_ids": [item.request_id for item in items]}
         error: Exception = InternalError("the batch was given up")
         try:
+            model: ModelKey = (items[0].model.name, items[0].model.version)
+            waits = [started - ticket.submitted_at for ticket in batch]
+            self._metrics.observe_waits(waits)
             job = Job(model, items[0].options, [item.content for item in items])
             result = await worker.run(job, self._batch_seconds)
-            self._queue.observe_run(batch[0].entry.key, self._clock() - started)
+            self._queue.observe_run(batch, self._clock() - started)
             self._metrics.observe_batch(result)
             for ticket, wait, outcome in zip(batch, waits, result.outcomes, strict=True):
                 done = Done(outcome, wait, result.seconds, len(batch), worker.providers[model])
                 self._queue.finish(ticket, done)
         except WorkerLostError as lost:
-            error = lost
-            requests = [item.request_id for item in items]
-            logger.error("batch lost", extra={"worker": worker.index, "reason": str(lost), "request_ids": requests})
+            logger.error("batch lost", extra={"reason": str(lost)} | where)
+            self._queue.lose(batch, FatalImageError("workers die over this image"))
+            self.schedule()
+            asyncio.get_running_loop().call_later(SUSPECT_PATIENCE_SECONDS, self.schedule)
         except Exception:
-            requests = [item.request_id for item in items]
-            logger.exception("batch failed", extra={"worker": worker.index, "request_ids": requests})
+            logger.exception("batch failed", extra=where)
             error = InternalError("the batch failed")
         finally:
             for ticket in batch:
-                self._queue.fail(ticket, error)  # those that are settled stay as they are
+                self._queue.fail(ticket, error)  # those that are settled, or wait again, stay as they are
             self._pool.release(worker)

@@ -7,14 +7,19 @@ from glyphline.models.errors import GlyphlineError, ModelNotFoundError
 __all__ = [
     "BatchFailedError",
     "DeadlineError",
+    "FatalImageError",
+    "IdleStreamError",
     "InternalError",
     "NotReadyError",
+    "PermissionDeniedError",
     "QueueFullError",
+    "RateError",
     "ReferenceConflictError",
     "RequestError",
     "RequestNotFoundError",
     "ServiceError",
     "StartError",
+    "UnauthenticatedError",
     "UnknownGuideError",
     "UnknownModelError",
     "WorkerLostError",
@@ -95,7 +100,11 @@ class BatchFailedError(ServiceError):
 
 
 class WorkerLostError(BatchFailedError):
-    """The worker died, or had to be killed, with the image in hand. Another try may succeed."""
+    """The worker died, or had to be killed, with the batch in hand. Its images are tried again."""
+
+
+class FatalImageError(BatchFailedError):
+    """Workers died over the image and over no other: it is not tried again."""
 
 
 class InternalError(BatchFailedError):
@@ -119,6 +128,35 @@ class RequestNotFoundError(ServiceError):
 
 class ReferenceConflictError(ServiceError):
     """The reading has been given another reference text before."""
+
+
+class UnauthenticatedError(ServiceError):
+    """The call has no token, or one that the server does not know."""
+
+
+class PermissionDeniedError(ServiceError):
+    """The token is good, and not for this."""
+
+
+class RateError(ServiceError):
+    """The caller's token has taken all that it may for the moment.
+
+    Attributes:
+        message: What there is too much of.
+        retry_seconds: After how long it may be tried again.
+    """
+
+    def __init__(self, message: str, retry_seconds: float) -> None:
+        super().__init__(message, retry_seconds)
+        self.message = message
+        self.retry_seconds = retry_seconds
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class IdleStreamError(ServiceError):
+    """Nothing came in a stream for longer than the server waits."""
 
 
 class StartError(ServiceError):

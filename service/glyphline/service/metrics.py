@@ -20,10 +20,26 @@ from prometheus_client import (
 
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.error_rate import EditCounts
-from glyphline.models.errors import GlyphlineError, ImageError, ModelNotFoundError, OptionsError
-from glyphline.service.batching import Expired, Failed, Finished, Outcome, Withdrawn
+from glyphline.models.errors import (
+    GlyphlineError,
+    ImageError,
+    ImageTooWideError,
+    ModelNotFoundError,
+    OptionsError,
+)
 from glyphline.service.catalogue import Catalogue, ServedModel
-from glyphline.service.errors import DeadlineError, NotReadyError, QueueFullError, RequestError, WorkerLostError
+from glyphline.service.entries import Expired, Failed, Finished, Outcome, Withdrawn
+from glyphline.service.errors import (
+    DeadlineError,
+    FatalImageError,
+    IdleStreamError,
+    NotReadyError,
+    PermissionDeniedError,
+    QueueFullError,
+    RateError,
+    RequestError,
+    UnauthenticatedError,
+)
 from glyphline.service.messages import JobResult, ModelKey
 
 if TYPE_CHECKING:
@@ -42,13 +58,25 @@ OUTCOMES = (
     "worker_lost",
     "internal",
 )
-REASONS = ("queue_full", "not_ready", "deadline", "image", "request", "model")
+REASONS = (
+    "queue_full",
+    "not_ready",
+    "deadline",
+    "image",
+    "request",
+    "model",
+    "unauthenticated",
+    "permission",
+    "rate",
+    "idle",
+)
 STAGES = ("decode_image", "infer", "search", "encode")
 UNKNOWN = "unknown"  # the model of a request that names none that is held
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
 _CONFIDENCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+_COLUMNS = tuple(2**power for power in range(5, 16))  # 32 to 32,768, the longest line
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _MODEL = ("model", "version")
 
@@ -112,6 +140,23 @@ class Metrics:
         self.confidence = Histogram(
             "glyphline_confidence", "Confidence of readings.", _MODEL, buckets=_CONFIDENCES, registry=self.registry
         )
+        self.columns = Histogram(
+            "glyphline_columns",
+            "Width of an image that was read, in columns of the model's form.",
+            _MODEL,
+            buckets=_COLUMNS,
+            registry=self.registry,
+        )
+        self.truncated = Counter(
+            "glyphline_truncated_total",
+            "Readings that were cut at the greatest length.",
+            _MODEL,
+            registry=self.registry,
+        )
+        self.empty = Counter("glyphline_empty_total", "Readings without any text.", _MODEL, registry=self.registry)
+        self.too_wide = Counter(
+            "glyphline_too_wide_total", "Images refused because they are too wide.", _MODEL, registry=self.registry
+        )
         self.edits = Counter(
             "glyphline_cer_edits_total",
             "Edits between readings and their reference texts: the numerator of the character error rate.",
@@ -149,8 +194,17 @@ class Metrics:
                     self.images.labels(*labels, decoder, outcome)
             for kind in ("insertion", "deletion", "substitution"):
                 self.edits.labels(*labels, kind)
-            for family in (self.confidence, self.reference_characters, self.exact_matches, self.evaluated):
-                family.labels(*labels)
+            for histogram in (self.confidence, self.columns):
+                histogram.labels(*labels)
+            for counter in (
+                self.truncated,
+                self.empty,
+                self.too_wide,
+                self.reference_characters,
+                self.exact_matches,
+                self.evaluated,
+            ):
+                counter.labels(*labels)
 
     def set_models_ready(self, catalogue: Catalogue, ready: bool) -> None:
         """Tells whether the models can be used."""
@@ -170,15 +224,19 @@ class Metrics:
     def count_outcome(self, item: Item, outcome: Outcome[Done]) -> None:
         """Counts what became of an image that was admitted."""
         if isinstance(outcome, Finished) and isinstance(outcome.value.result, Reading):
-            self.confidence.labels(*_labels(item.model)).observe(outcome.value.result.confidence)
+            self._observe_reading(_labels(item.model), outcome.value.result, item.width)
         if isinstance(outcome, Expired):
             self.rejected.labels("deadline").inc()
+        if isinstance(outcome, Failed) and isinstance(outcome.error, QueueFullError):  # pushed out by another client
+            self.rejected.labels("queue_full").inc()
         self.images.labels(*_labels(item.model), item.decoder, _outcome_name(outcome)).inc()
 
     def count_refusal(self, error: GlyphlineError, model: ServedModel | None = None, decoder: str = UNKNOWN) -> None:
         """Counts an image that was not admitted."""
         reason, outcome = _refusal(error)
         labels = (UNKNOWN, UNKNOWN) if model is None else _labels(model)
+        if model is not None and isinstance(error, ImageTooWideError):
+            self.too_wide.labels(*labels).inc()
         self.rejected.labels(reason).inc()
         self.images.labels(*labels, decoder, outcome).inc()
 
@@ -213,6 +271,15 @@ class Metrics:
         self.exact_matches.labels(*labels).inc(counts.exact)
         self.evaluated.labels(*labels).inc()
 
+    def _observe_reading(self, labels: tuple[str, str], reading: Reading, columns: int) -> None:
+        """Records what shows when images or readings become others than they were."""
+        self.confidence.labels(*labels).observe(reading.confidence)
+        self.columns.labels(*labels).observe(columns)
+        if reading.truncated:
+            self.truncated.labels(*labels).inc()
+        if not reading.text:
+            self.empty.labels(*labels).inc()
+
 
 def _labels(model: ServedModel) -> tuple[str, str]:
     return model.name, str(model.version)
@@ -225,7 +292,9 @@ def _outcome_name(outcome: Outcome[Done]) -> str:
                 return "ok"
             return "invalid_image" if isinstance(value.result, ImageError) else "internal"
         case Failed(error):
-            return "worker_lost" if isinstance(error, WorkerLostError) else "internal"
+            if isinstance(error, QueueFullError):
+                return "rejected"
+            return "worker_lost" if isinstance(error, FatalImageError) else "internal"
         case Expired():
             return "expired"
         case Withdrawn():
@@ -236,6 +305,10 @@ def _outcome_name(outcome: Outcome[Done]) -> str:
 _REFUSALS: dict[type[Exception], tuple[str, str]] = {
     QueueFullError: ("queue_full", "rejected"),
     NotReadyError: ("not_ready", "rejected"),
+    RateError: ("rate", "rejected"),
+    UnauthenticatedError: ("unauthenticated", "rejected"),
+    PermissionDeniedError: ("permission", "rejected"),
+    IdleStreamError: ("idle", "rejected"),
     DeadlineError: ("deadline", "expired"),
     ImageError: ("image", "invalid_image"),
     ModelNotFoundError: ("model", "invalid_request"),

@@ -11,9 +11,9 @@ from glyphline.models.error_rate import EditCounts, edit_counts
 from glyphline.models.errors import GlyphlineError, ImageError
 from glyphline.service.admission import Admission, ReadRequest
 from glyphline.service.batcher import Batcher, Done, Item
-from glyphline.service.batching import Expired, Failed, Finished, Outcome, Withdrawn
 from glyphline.service.catalogue import ServedModel
-from glyphline.service.errors import DeadlineError, InternalError, QueueFullError, WorkerLostError
+from glyphline.service.entries import Expired, Failed, Finished, Outcome, Withdrawn
+from glyphline.service.errors import DeadlineError, FatalImageError, InternalError, QueueFullError
 from glyphline.service.metrics import Metrics
 from glyphline.service.references import RecentReadings, RememberedReading
 
@@ -57,24 +57,25 @@ class Pipeline:
         self._readings = readings
         self._metrics = metrics
 
-    async def read(self, request: ReadRequest | GlyphlineError, deadline: float | None) -> Answer:
-        """Reads one image.
+    async def read(self, request: ReadRequest | GlyphlineError, client: str, deadline: float | None) -> Answer:
+        """Reads one image, like `read_all`.
 
         Raises:
             GlyphlineError: If it cannot be read.
         """
-        (answer,) = await self.read_all([request], deadline)
+        (answer,) = await self.read_all([request], client, deadline)
         if isinstance(answer, GlyphlineError):
             raise answer
         return answer
 
     async def read_all(
-        self, requests: Sequence[ReadRequest | GlyphlineError], deadline: float | None
+        self, requests: Sequence[ReadRequest | GlyphlineError], client: str, deadline: float | None
     ) -> list[Answer | GlyphlineError]:
         """Reads several images.
 
         Args:
             requests: What is asked, or why it cannot be.
+            client: Who asks: an opaque name.
             deadline: Moment of the loop's clock; None for none.
 
         Returns:
@@ -85,7 +86,7 @@ class Pipeline:
             QueueFullError: If the images do not fit in the queue; then none is read.
         """
         self.admission.check_ready()
-        admitted = [await self._admit(request, deadline) for request in requests]
+        admitted = [await self._admit(request, client, deadline) for request in requests]
         items = [item for item in admitted if isinstance(item, Item)]
         try:
             outcomes = iter(await self._batcher.read(items))
@@ -108,12 +109,14 @@ class Pipeline:
             self._metrics.count_evaluation(reading.model, counts)
         return reading, counts
 
-    async def _admit(self, request: ReadRequest | GlyphlineError, deadline: float | None) -> Item | GlyphlineError:
+    async def _admit(
+        self, request: ReadRequest | GlyphlineError, client: str, deadline: float | None
+    ) -> Item | GlyphlineError:
         if isinstance(request, GlyphlineError):
             self._metrics.count_refusal(request)
             return request
         try:
-            return await self.admission.admit(request, deadline)
+            return await self.admission.admit(request, client, deadline)
         except GlyphlineError as error:
             return error
 
@@ -126,8 +129,8 @@ class Pipeline:
                     return done.result
                 logger.error("image failed", extra={"request_id": item.request_id, "exception": done.result.traceback})
                 return InternalError("the image failed")
-            case Failed(WorkerLostError() as error):
-                return WorkerLostError(f"the worker was lost: {error}")
+            case Failed(FatalImageError() | QueueFullError() as error):
+                return error
             case Failed():
                 return InternalError("the batch failed")
             case Expired() | Withdrawn():

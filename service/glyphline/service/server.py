@@ -24,9 +24,10 @@ from glyphline.recognition.v1 import recognition_pb2, recognition_pb2_grpc
 from glyphline.service.addresses import bracketed, check_address, explain
 from glyphline.service.admission import Admission
 from glyphline.service.batcher import Batcher, Done, Item
-from glyphline.service.batching import BatchLimits, BatchQueue
+from glyphline.service.batching import BatchQueue
 from glyphline.service.catalogue import load_catalogue
 from glyphline.service.closing import ClosingInterceptor
+from glyphline.service.entries import BatchLimits
 from glyphline.service.errors import StartError
 from glyphline.service.feedback_service import FeedbackServicer
 from glyphline.service.grpc_metrics import MetricsInterceptor
@@ -77,7 +78,7 @@ class Server:
             limits=BatchLimits(
                 items=settings.max_batch,
                 pixels=settings.max_batch_pixels,
-                columns=MAX_COLUMNS,
+                work=MAX_COLUMNS,
                 size=settings.max_batch_bytes,
             ),
             clock=clock,

@@ -15,8 +15,11 @@ from glyphline.service.boundary import Context, call_deadline, guard, log_failur
 from glyphline.service.errors import InternalError, RequestError
 from glyphline.service.metrics import Metrics
 from glyphline.service.pipeline import Answer, Pipeline
+from glyphline.service.security import client_of
 
 __all__ = ["RecognitionServicer"]
+
+_LONGEST_TURN_SECONDS = 0.005
 
 
 class RecognitionServicer(rpc.RecognitionServiceServicer):
@@ -56,7 +59,7 @@ class RecognitionServicer(rpc.RecognitionServiceServicer):
         self, request: api.RecognizeRequest, request_id: str, context: Context
     ) -> api.RecognizeResponse:
         deadline = call_deadline(context)
-        answer = await self._pipeline.read(_request(request, request_id), deadline)
+        answer = await self._pipeline.read(_request(request, request_id), client_of(context), deadline)
         began = time.perf_counter()
         response = conversion.response_message(answer)
         self._metrics.observe_encoding(time.perf_counter() - began)
@@ -73,15 +76,16 @@ class RecognitionServicer(rpc.RecognitionServiceServicer):
         requests = [
             _item_request(item, request_id, config) for item, request_id in zip(request.items, request_ids, strict=True)
         ]
-        answers = await self._pipeline.read_all(requests, deadline)
-        began = time.perf_counter()
-        response = api.BatchRecognizeResponse(
-            results=[
-                self._result("BatchRecognize", item.id, request_id, answer)
-                for item, request_id, answer in zip(request.items, request_ids, answers, strict=True)
-            ]
-        )
-        self._metrics.observe_encoding(time.perf_counter() - began)
+        answers = await self._pipeline.read_all(requests, client_of(context), deadline)
+        spent = 0.0
+        response = api.BatchRecognizeResponse()
+        for item, request_id, answer in zip(request.items, request_ids, answers, strict=True):
+            began = time.perf_counter()
+            response.results.append(self._result("BatchRecognize", item.id, request_id, answer))
+            spent += time.perf_counter() - began
+            if spent > _LONGEST_TURN_SECONDS:  # many alternatives of many images take long: others have their turn
+                await asyncio.sleep(0)
+        self._metrics.observe_encoding(spent)
         return response
 
     async def _streaming_recognize(
@@ -126,7 +130,8 @@ class RecognitionServicer(rpc.RecognitionServiceServicer):
     ) -> api.StreamingRecognizeResponse:
         request_id = item.request_id or conversion.new_request_id()
         try:
-            (answer,) = await self._pipeline.read_all([_item_request(item, request_id, config)], call_deadline(context))
+            request = _item_request(item, request_id, config)
+            (answer,) = await self._pipeline.read_all([request], client_of(context), call_deadline(context))
         except GlyphlineError as error:
             answer = error
         except Exception as error:

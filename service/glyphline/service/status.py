@@ -66,6 +66,13 @@ def _retry(seconds: float) -> Callable[[Any], Message]:
     return build
 
 
+def _rate(error: service.RateError) -> Message:
+    """Details that tell when the token may take more."""
+    delay = Duration()
+    delay.FromNanoseconds(round(error.retry_seconds * 1e9))
+    return RetryInfo(retry_delay=delay)
+
+
 def _model(error: service.UnknownModelError) -> Message:
     """Details that name the model."""
     return ResourceInfo(resource_type="model", resource_name=error.name, description=_shorten(str(error)))
@@ -116,8 +123,14 @@ _TABLE: dict[type[Exception], _Row] = {
     service.RequestNotFoundError: _Row(_Code.NOT_FOUND, "READING_NOT_FOUND", _request),
     service.ReferenceConflictError: _Row(_Code.ALREADY_EXISTS, "REFERENCE_EXISTS", _request),
     service.QueueFullError: _Row(_Code.RESOURCE_EXHAUSTED, "QUEUE_FULL", _retry(0.25)),
+    service.RateError: _Row(_Code.RESOURCE_EXHAUSTED, "RATE_EXCEEDED", _rate),
+    service.UnauthenticatedError: _Row(_Code.UNAUTHENTICATED, "UNAUTHENTICATED"),
+    service.PermissionDeniedError: _Row(_Code.PERMISSION_DENIED, "PERMISSION_DENIED"),
+    service.IdleStreamError: _Row(_Code.ABORTED, "STREAM_IDLE"),
     service.NotReadyError: _Row(_Code.UNAVAILABLE, "NOT_READY", _retry(0.5)),
-    service.WorkerLostError: _Row(_Code.UNAVAILABLE, "WORKER_LOST", _retry(0.1)),
+    service.FatalImageError: _Row(
+        _Code.INTERNAL, "IMAGE_FATAL", message="workers die over this image; do not repeat it"
+    ),
     service.DeadlineError: _Row(_Code.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
     Exception: _INTERNAL,
 }
