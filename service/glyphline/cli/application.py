@@ -16,6 +16,7 @@ from glyphline.cli import (
     recognize,
     serve,
     study,
+    token,
     train,
     transcribe,
 )
@@ -58,6 +59,7 @@ _SHORT_HELP = {
     export: "Make a bundle of a trained model.",
     quantise: "Add a faster int8 variant to a bundle.",
     language_model: "Make a language model of texts, to read with.",
+    token: "Make a token for callers of a server.",
     study: "Measure why the defaults are what they are.",
 }
 for _module, _short_help in _SHORT_HELP.items():

@@ -23,6 +23,7 @@ Examples:
   glyphline serve --host 0.0.0.0 --port 8500 --metrics-port 9100 --workers 4
   glyphline serve --model-repository models/ --models digits,digits-ctc:1
   glyphline serve --lexicon streets=streets.txt --language-model letters=letters.arpa
+  glyphline serve --host 0.0.0.0 --tls-certificate server.pem --tls-key server.key --tokens tokens.txt
   GLYPHLINE_MAX_QUEUE=4096 glyphline serve --device cuda
 
 \b
@@ -72,6 +73,32 @@ def serve(
     metrics_port: Annotated[
         int | None,
         _number("--metrics-port", "Port of /metrics; 0 takes any free one, -1 turns it off.  [default: 9090]"),
+    ] = None,
+    metrics_host: Annotated[
+        str | None, typer.Option(metavar="HOST", help="Address of /metrics.  [default: that of --host]")
+    ] = None,
+    tls_certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="PEM", help="The server's certificate and chain, read again when it changes."),
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="PEM", help="The key of the certificate.")] = None,
+    tls_client_ca: Annotated[
+        Path | None,
+        typer.Option(metavar="PEM", help="Take only clients with a certificate that one of these authorities signed."),
+    ] = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Take only calls with a token of this file, read again when it changes; `glyphline token` makes one.",
+        ),
+    ] = None,
+    allow_tokens_without_tls: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-tokens-without-tls/--no-tokens-without-tls",
+            help="Take tokens from other machines without TLS, as behind a proxy that ends it.  [default: no]",
+        ),
     ] = None,
     workers: Annotated[
         int | None, _number("--workers", "Worker processes; 0 is one per CPU core, or one on a GPU.  [default: 0]")
@@ -190,6 +217,16 @@ def serve(
             "How long the calls of an aged connection may still take.  [default: 30]",
         ),
     ] = None,
+    max_connection_calls: Annotated[
+        int | None,
+        _number("--max-connection-calls", "Most calls of one connection at once.  [default: 2048]"),
+    ] = None,
+    max_idle_seconds: Annotated[
+        float | None,
+        _number(
+            "--max-idle-seconds", "How long a connection may have no call, and a stream no message.  [default: 300]"
+        ),
+    ] = None,
     reflection: Annotated[
         bool | None,
         typer.Option("--reflection/--no-reflection", help="Describe the API to tools like grpcurl.  [default: yes]"),
@@ -198,6 +235,17 @@ def serve(
     log_format: Annotated[
         LogFormat | None,
         typer.Option(help="Shape of log lines; auto is text on a terminal, else JSON.  [default: auto]"),
+    ] = None,
+    log_sample: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Share of successful calls that are logged, from 0 to 1.  [default: 0.01]"),
+    ] = None,
+    tracing: Annotated[
+        bool | None,
+        typer.Option(
+            "--tracing/--no-tracing",
+            help="Send spans by OpenTelemetry, which OTEL_* variables configure.  [default: no]",
+        ),
     ] = None,
 ) -> None:
     """Serves models over gRPC, and metrics to Prometheus, until it is told to stop."""
@@ -214,10 +262,15 @@ def serve(
 
 def _ready_line(server: Server, settings: ServerSettings) -> str:
     models = ", ".join(f"{model.name}:{model.version}" for model in server.catalogue.models)
-    everywhere = settings.host in ("0.0.0.0", "::", "[::]")
-    host = "localhost" if everywhere else settings.host
-    metrics = f"metrics at http://{host}:{server.metrics_port}/metrics" if settings.metrics_port >= 0 else "no metrics"
-    return f"serving {models} at {host}:{server.port}; {metrics}"
+    metrics_host = _reachable(settings.metrics_host or settings.host)
+    metrics = f"metrics at http://{metrics_host}:{server.metrics_port}/metrics"
+    where = f"{_reachable(settings.host)}:{server.port}{' over TLS' if settings.tls_certificate else ''}"
+    return f"serving {models} at {where}; {metrics if settings.metrics_port >= 0 else 'no metrics'}"
+
+
+def _reachable(host: str) -> str:
+    """Names an address as one would on this machine."""
+    return "localhost" if host in ("0.0.0.0", "::", "[::]") else host
 
 
 def _settings(given: dict[str, Any]) -> ServerSettings:
@@ -239,7 +292,10 @@ def _settings(given: dict[str, Any]) -> ServerSettings:
 def _explain(error: ValidationError, given: dict[str, Any]) -> str:
     problems = []
     for detail in error.errors(include_url=False):
-        name = str(detail["loc"][0]) if detail["loc"] else "settings"
+        if not detail["loc"]:  # about several settings, which the message names
+            problems.append(detail["msg"].removeprefix("Value error, "))
+            continue
+        name = str(detail["loc"][0])
         where = f"--{_SINGULAR.get(name, name).replace('_', '-')}" if name in given else f"GLYPHLINE_{name.upper()}"
         problems.append(f"{where}: {detail['msg']}, not {detail['input']!r}")
     return "; ".join(problems)

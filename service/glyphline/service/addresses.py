@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
 
 from glyphline.service.errors import StartError
 
-__all__ = ["bracketed", "check_address", "explain"]
+__all__ = ["bracketed", "check_address", "explain", "is_loopback"]
 
 _REASONS = {
     errno.EADDRINUSE: "the port is taken",
@@ -51,6 +52,14 @@ def explain(error: OSError) -> str:
     if isinstance(error, socket.gaierror):
         return "the name of the host is not known"
     return _REASONS.get(error.errno or 0) or (os.strerror(error.errno) if error.errno else str(error))
+
+
+def is_loopback(host: str) -> bool:
+    """Tells whether only this machine can reach an address. Of names only `localhost` surely is one."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def bracketed(host: str) -> str:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import grpc
 from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from glyphline.service.interceptors import Handler, WrappingInterceptor, behaviour_of, kind_of, with_behaviour
 
 __all__ = ["MetricsInterceptor"]
 
@@ -30,12 +32,18 @@ class _Method:
     service: str
     name: str
 
+    @classmethod
+    def of(cls, path: str, handler: Handler) -> Self:
+        """Names the method at a path."""
+        _, service, name = path.split("/", 2)
+        return cls(kind_of(handler), service, name)
+
     @property
     def labels(self) -> tuple[str, str, str]:
         return self.type, self.service, self.name
 
 
-class MetricsInterceptor(grpc.aio.ServerInterceptor):
+class MetricsInterceptor(WrappingInterceptor):
     """Counts calls and messages, and times calls, of every method that the server has.
 
     Calls of methods that it does not have are not counted: their names are the caller's to choose.
@@ -48,8 +56,8 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        super().__init__()
         self.in_progress = 0
-        self._wrapped: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}  # by path; only of methods that there are
         self._started = Counter("grpc_server_started_total", "Calls that began.", _LABELS, registry=registry)
         self._handled = Counter(
             "grpc_server_handled_total", "Calls that ended, by status.", (*_LABELS, "grpc_code"), registry=registry
@@ -66,36 +74,17 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):
             registry=registry,
         )
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """Returns the method's handler, wrapped; the wrapping is made once."""
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        path = handler_call_details.method
-        if path not in self._wrapped:
-            self._wrapped[path] = self._wrap(path, handler)
-        return self._wrapped[path]
+    def wrap(self, path: str, handler: Handler) -> Handler:
+        """Wraps the handler of a method."""
+        method = _Method.of(path, handler)
+        measure = self._streaming if handler.response_streaming else self._unary
+        return with_behaviour(handler, measure(method, behaviour_of(handler)))
 
-    def _wrap(self, path: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
-        _, service, name = path.split("/", 2)
-        codecs = handler.request_deserializer, handler.response_serializer
-        match handler.request_streaming, handler.response_streaming:
-            case True, True:
-                behaviour = self._streaming(_Method("bidi_stream", service, name), handler.stream_stream)
-                return grpc.stream_stream_rpc_method_handler(behaviour, *codecs)
-            case False, True:
-                behaviour = self._streaming(_Method("server_stream", service, name), handler.unary_stream)
-                return grpc.unary_stream_rpc_method_handler(behaviour, *codecs)
-            case True, False:
-                behaviour = self._unary(_Method("client_stream", service, name), handler.stream_unary)
-                return grpc.stream_unary_rpc_method_handler(behaviour, *codecs)
-            case _:
-                behaviour = self._unary(_Method("unary", service, name), handler.unary_unary)
-                return grpc.unary_unary_rpc_method_handler(behaviour, *codecs)
+    def count_refused(self, path: str, handler: Handler, code: grpc.StatusCode) -> None:
+        """Counts a call that was refused before it came to its handler."""
+        method = _Method.of(path, handler)
+        self._started.labels(*method.labels).inc()
+        self._handled.labels(*method.labels, code.name).inc()
 
     def _unary(self, method: _Method, behaviour: Any) -> Any:
         async def handle(request: Any, context: Any) -> Any:

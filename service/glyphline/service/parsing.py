@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import grpc
 from google.protobuf.message import DecodeError
 
 from glyphline.service.boundary import Context, guard
 from glyphline.service.errors import RequestError
+from glyphline.service.interceptors import Handler, WrappingInterceptor, behaviour_of, with_behaviour
 
 __all__ = ["ParsingInterceptor"]
 
@@ -31,39 +31,15 @@ class _Unreadable:
         return RequestError("request", f"the bytes are no message that {self.method} takes")
 
 
-class ParsingInterceptor(grpc.aio.ServerInterceptor):
+class ParsingInterceptor(WrappingInterceptor):
     """Refuses messages that cannot be parsed as invalid, in calls of every kind."""
 
-    def __init__(self) -> None:
-        self._wrapped: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}  # by path; only of methods that there are
-
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """Returns the method's handler, wrapped; the wrapping is made once."""
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        path = handler_call_details.method
-        if path not in self._wrapped:
-            self._wrapped[path] = _wrap(path.rpartition("/")[2], handler)
-        return self._wrapped[path]
-
-
-def _wrap(method: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
-    parse = _careful(method, handler.request_deserializer)
-    codecs = parse, handler.response_serializer
-    match handler.request_streaming, handler.response_streaming:
-        case True, True:
-            return grpc.stream_stream_rpc_method_handler(_guarded(method, handler.stream_stream), *codecs)
-        case False, True:
-            return grpc.unary_stream_rpc_method_handler(_guarded(method, handler.unary_stream), *codecs)
-        case True, False:
-            return grpc.stream_unary_rpc_method_handler(_guarded(method, handler.stream_unary), *codecs)
-        case _:
-            return grpc.unary_unary_rpc_method_handler(_guarded(method, handler.unary_unary), *codecs)
+    def wrap(self, path: str, handler: Handler) -> Handler:
+        """Wraps the handler of a method."""
+        method = path.rpartition("/")[2]
+        return with_behaviour(
+            handler, _guarded(method, behaviour_of(handler)), _careful(method, handler.request_deserializer)
+        )
 
 
 def _careful(method: str, parse: Callable[[bytes], Message] | None) -> Callable[[bytes], Message | _Unreadable] | None:

@@ -9,19 +9,16 @@ import signal
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Thread
-from wsgiref.simple_server import WSGIServer
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
-from prometheus_client import start_http_server
 
 from glyphline.models.errors import GlyphlineError
 from glyphline.models.recognizer import MAX_COLUMNS
 from glyphline.models.session import available_threads
 from glyphline.recognition.v1 import recognition_pb2, recognition_pb2_grpc
-from glyphline.service.addresses import bracketed, check_address, explain
+from glyphline.service.addresses import bracketed, check_address
 from glyphline.service.admission import Admission
 from glyphline.service.batcher import Batcher, Done, Item
 from glyphline.service.batching import BatchQueue
@@ -36,10 +33,12 @@ from glyphline.service.health import Health
 from glyphline.service.logs import configure_logging
 from glyphline.service.messages import WorkerConfig
 from glyphline.service.metrics import Metrics
+from glyphline.service.metrics_endpoint import MetricsEndpoint
 from glyphline.service.model_service import ModelServicer
 from glyphline.service.parsing import ParsingInterceptor
 from glyphline.service.pipeline import Pipeline
 from glyphline.service.references import RecentReadings
+from glyphline.service.security.protection import Protection
 from glyphline.service.servicer import RecognitionServicer
 from glyphline.service.settings import ServerSettings
 from glyphline.service.workers import WorkerPool
@@ -51,6 +50,7 @@ logger = logging.getLogger(__name__)
 SERVICES = tuple(service.full_name for service in recognition_pb2.DESCRIPTOR.services_by_name.values())
 EXIT_FAILED = 1
 _SAME_SIGNAL_SECONDS = 1.0
+_HANDSHAKE_SECONDS = 20.0  # for TLS and the first words of HTTP/2
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -114,8 +114,9 @@ class Server:
         self._pipeline = Pipeline(admission, batcher, RecentReadings(settings.remembered_readings), self.metrics)
         self._calls = MetricsInterceptor(self.metrics.registry)
         self._closing = ClosingInterceptor(self.metrics)
+        self._protection = Protection(settings, self.metrics)
         self._server = self._make_server()
-        self._metrics_server: tuple[WSGIServer, Thread] | None = None
+        self._metrics_endpoint: MetricsEndpoint | None = None
         self.port = 0
         self.metrics_port = 0
 
@@ -128,12 +129,16 @@ class Server:
         settings = self._settings
         check_address(settings.host, settings.port)
         try:
-            self.port = self._server.add_insecure_port(f"{bracketed(settings.host)}:{settings.port}")
+            self.port = self._protection.bind(self._server, f"{bracketed(settings.host)}:{settings.port}")
         except RuntimeError as error:
             raise StartError(f"cannot listen on {settings.host}:{settings.port}: {error}") from error
         if settings.metrics_port >= 0:
-            self._serve_metrics()
+            self._metrics_endpoint = MetricsEndpoint(
+                settings.metrics_host or settings.host, settings.metrics_port, self.metrics.registry
+            )
+            self.metrics_port = self._metrics_endpoint.port
         await self._server.start()
+        self._protection.follow()
         logger.info("listening", extra={"host": settings.host, "port": self.port, "metrics_port": self.metrics_port})
         await self.workers.start()
         self.metrics.set_providers(self.catalogue, self.workers.providers)
@@ -157,12 +162,10 @@ class Server:
         self._health.close()
         await self._closing.close(self._server.stop, lambda: self._calls.in_progress, grace_seconds=grace_seconds)
         await self.workers.stop()
-        if self._metrics_server is not None:
-            http_server, thread = self._metrics_server
-            await asyncio.to_thread(http_server.shutdown)
-            http_server.server_close()
-            thread.join()
-            self._metrics_server = None
+        await self._protection.close()
+        if self._metrics_endpoint is not None:
+            await self._metrics_endpoint.close()
+            self._metrics_endpoint = None
 
     def kill(self) -> None:
         """Ends the workers at once."""
@@ -174,24 +177,17 @@ class Server:
         self._health.set_serving(living > 0)
         self.metrics.set_models_ready(self.catalogue, self._health.serving)
 
-    def _serve_metrics(self) -> None:
-        settings = self._settings
-        try:
-            http_server, thread = start_http_server(
-                settings.metrics_port, settings.host, registry=self.metrics.registry
-            )
-        except OSError as error:
-            raise StartError(
-                f"cannot serve metrics on {settings.host}:{settings.metrics_port}: {explain(error)}"
-            ) from error
-        self._metrics_server = http_server, thread
-        self.metrics_port = http_server.server_port
-
     def _make_server(self) -> grpc.aio.Server:
         """Makes the gRPC server with all its services."""
         settings = self._settings
         server = grpc.aio.server(
-            interceptors=[self._closing, self._calls, ParsingInterceptor()],
+            interceptors=[
+                self._closing,
+                *self._protection.door(self._calls),
+                self._calls,
+                ParsingInterceptor(),
+                self._protection.limits,
+            ],
             options=_options(settings),
         )
         recognition_pb2_grpc.add_RecognitionServiceServicer_to_server(
@@ -305,6 +301,9 @@ def _options(settings: ServerSettings) -> list[tuple[str, int]]:
         ("grpc.max_send_message_length", settings.max_message_bytes),
         ("grpc.keepalive_time_ms", _milliseconds(settings.keepalive_seconds)),
         ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.max_connection_idle_ms", _milliseconds(settings.max_idle_seconds)),
+        ("grpc.max_concurrent_streams", settings.max_connection_calls),
+        ("grpc.server_handshake_timeout_ms", _milliseconds(_HANDSHAKE_SECONDS)),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", _milliseconds(settings.min_ping_seconds)),
     ]
     if settings.max_connection_age_seconds is not None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from glyphline.models.bundle import Precision
 from glyphline.models.image import ImageLimits
 from glyphline.models.session import Device, Provider
+from glyphline.service.addresses import is_loopback
 
 __all__ = ["MEBIBYTE", "ServerSettings"]
 
@@ -24,9 +25,16 @@ class ServerSettings(BaseSettings):
     written with commas.
 
     Attributes:
-        host: Address that gRPC and the metrics listen on.
+        host: Address that gRPC listens on.
         port: Port of gRPC. 0: any free one.
         metrics_port: Port of `/metrics`. 0: any free one; -1: no metrics.
+        metrics_host: Address that `/metrics` listens on. None: that of gRPC.
+        tls_certificate: PEM file of the server's certificate and its chain. None: no TLS.
+        tls_key: PEM file of its key.
+        tls_client_ca: PEM file of the authorities whose clients may connect. None: clients need no certificate.
+        tokens: File of the tokens that callers must have. None: callers need none.
+        allow_tokens_without_tls: Whether tokens may be sent in the clear from other machines, as behind a proxy that
+            ends TLS.
         workers: Worker processes. 0: one per usable core on the CPU, one on a GPU.
         device: What runs the networks.
         allow_cpu_fallback: Whether a server that was asked for a GPU may run on the CPU.
@@ -57,8 +65,12 @@ class ServerSettings(BaseSettings):
         max_connection_age_seconds: Age at which a connection is closed, so that clients spread over replicas.
             None: never.
         max_connection_age_grace_seconds: How long the calls of an aged connection may still take.
+        max_connection_calls: Most calls of one connection at once; its client holds further ones back.
+        max_idle_seconds: How long a connection may have no call, and a stream no message.
         reflection: Whether the server describes its API to tools such as grpcurl.
         log_level: Least level of log lines.
+        log_sample: Share of successful calls that are logged; refusals and failures always are.
+        tracing: Whether spans are sent by OpenTelemetry, which its own `OTEL_*` variables configure.
         log_format: JSON lines or plain text. `auto`: plain text on a terminal, else JSON.
     """
 
@@ -67,6 +79,12 @@ class ServerSettings(BaseSettings):
     host: str = "127.0.0.1"
     port: int = Field(default=50051, ge=0, le=65535)
     metrics_port: int = Field(default=9090, ge=-1, le=65535)
+    metrics_host: str | None = None
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    tokens: Path | None = None
+    allow_tokens_without_tls: bool = False
     workers: int = Field(default=0, ge=0)
     device: Device = "cpu"
     allow_cpu_fallback: bool = False
@@ -96,9 +114,13 @@ class ServerSettings(BaseSettings):
     min_ping_seconds: float = Field(default=10.0, gt=0)
     max_connection_age_seconds: float | None = Field(default=None, gt=0)
     max_connection_age_grace_seconds: float = Field(default=30.0, ge=0)
+    max_connection_calls: int = Field(default=2048, ge=1)
+    max_idle_seconds: float = Field(default=300.0, gt=0)
     reflection: bool = True
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "text"] = "auto"
+    log_sample: float = Field(default=0.01, ge=0, le=1)
+    tracing: bool = False
 
     @field_validator("models", mode="before")
     @classmethod
@@ -125,6 +147,21 @@ class ServerSettings(BaseSettings):
                 raise ValueError(f"the name {name!r} stands for two files")
             pairs[name] = file
         return pairs
+
+    @model_validator(mode="after")
+    def _keep_secrets(self) -> Self:
+        """Refuses half of a TLS configuration, and tokens that anybody on the way could read."""
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("--tls-certificate and --tls-key go together; give both or neither")
+        if self.tls_client_ca is not None and self.tls_certificate is None:
+            raise ValueError("--tls-client-ca needs --tls-certificate and --tls-key")
+        in_the_clear = self.tls_certificate is None and not self.allow_tokens_without_tls
+        if self.tokens is not None and in_the_clear and not is_loopback(self.host):
+            raise ValueError(
+                f"--tokens without TLS would let anybody on the way to {self.host} read them; give --tls-certificate "
+                "and --tls-key, or --allow-tokens-without-tls behind a proxy that ends TLS"
+            )
+        return self
 
     @property
     def request_images(self) -> int:

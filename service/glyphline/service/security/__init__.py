@@ -1,4 +1,4 @@
-"""Who may ask, for how much, and over which connections."""
+"""Who may ask, for how much, and over which connections. `protection` puts it together."""
 
 from glyphline.service.security.callers import client_of
 

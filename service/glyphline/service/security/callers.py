@@ -8,10 +8,12 @@ from urllib.parse import unquote
 
 import grpc
 
-__all__ = ["AUTHENTICATED_NAME", "client_of"]
+from glyphline.service.security.tokens import Grant
 
-AUTHENTICATED_NAME: ContextVar[str | None] = ContextVar("authenticated_name", default=None)
-"""Name of the token that the call of this task came with."""
+__all__ = ["GRANT", "client_of"]
+
+GRANT: ContextVar[Grant | None] = ContextVar("grant", default=None)
+"""What the token allows that the call of this task came with."""
 
 
 def client_of(context: grpc.aio.ServicerContext[Any, Any]) -> str:
@@ -21,8 +23,8 @@ def client_of(context: grpc.aio.ServicerContext[Any, Any]) -> str:
         The name of its token; else that in its certificate, if the server asks for one; else its address without the
         port, which clients behind one address share.
     """
-    if (name := AUTHENTICATED_NAME.get()) is not None:
-        return name
+    if (grant := GRANT.get()) is not None:
+        return grant.name
     if identities := context.peer_identities():
         return next(iter(identities)).decode("utf-8", "replace")
     return _address(context.peer())
