@@ -18,6 +18,7 @@ from glyphline.training.config import NetworkConfig
         ({"heads": ["attention"], "image_every_step": True}, "leave it out"),
         ({"heads": ["pooled-state"], "encoder_layers": 0}, "set encoder_layers"),
         ({"encoder": "resnet18", "weigh_rows": True}, "not of resnet18"),
+        ({"column_maximum": False}, "nothing collapses the height"),
         ({"encoder": "vgg"}, "resnet18"),
         ({"heads": ["words"]}, "image-first"),
     ],

@@ -22,14 +22,16 @@ Examples:
   glyphline study gate-trace --animate            gates of a trained LSTM, as a picture and as a film
   glyphline study heads --data-root data/         what each head reads, by length; an hour or two
   glyphline study length --data-root data/        what keeps attention in its place on longer strips; the same
+  glyphline study words --data-root data/         what the parts of the recipe for words are worth; the same
   glyphline study all --output studies/           all of them; some minutes each
   glyphline study all --quick                     all on tiny sizes, to see that they run
 
 \b
-Studies: forget-gate, gradient, memory, jacobian, copy, gate-trace, heads, length. docs/studies.md explains what each
-shows and what it measured. Each prints its tables (on a terminal; elsewhere the same as Markdown) and writes them to
-NAME.md, its picture to NAME.png and all figures to NAME.json. The same options give the same figures. The last two keep
-what they train in trials/ of the output folder: stopped and run again, they go on from there.
+Studies: forget-gate, gradient, memory, jacobian, copy, gate-trace, heads, length, words. docs/studies.md explains what
+each shows and what it measured. Each prints its tables (on a terminal; elsewhere the same as Markdown) and writes them
+to NAME.md, its picture to NAME.png and all figures to NAME.json. The same options give the same figures, but for words,
+which gives all the same CPU time. The last three keep what they train in trials/ of the output folder: stopped and run
+again, they go on from there.
 """
 
 
@@ -48,8 +50,8 @@ def study(
         typer.Option(
             metavar="DIR",
             envvar="GLYPHLINE_DATA_ROOT",
-            help="Folder that holds mnist/, for the studies of heads and length; all leaves them out unless it is "
-            "given.  [default: data]",
+            help="Folder that holds mnist/, for the studies of heads and length, and fonts/, words/ and real lines, "
+            "for that of words; all leaves them out unless it is given.  [default: data]",
             show_default=False,
         ),
     ] = None,

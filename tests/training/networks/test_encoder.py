@@ -35,6 +35,7 @@ def make_encoder(**settings: object) -> StripEncoder:
         {"encoder_cell": "lstm", "encoder_layers": 3},
         {"encoder_layers": 0},
         {"residual_blocks": 1, "weigh_rows": True},
+        {"weigh_rows": True, "column_maximum": False},
         {"encoder": "mobilenet_v3_small", "encoder_layers": 0},
         {"encoder": "mobilenet_v3_large", "encoder_layers": 1},
         {"encoder": "resnet18", "encoder_layers": 0},

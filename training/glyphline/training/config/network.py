@@ -27,6 +27,8 @@ class NetworkConfig(Section):
         channels: Channels of the four convolutional blocks of `cnn`.
         residual_blocks: Residual blocks of `cnn` after the third convolutional block, and again after the fourth.
         weigh_rows: Whether a column's features of `cnn` also tell where in the strip's height they stand.
+        column_maximum: Whether they are the maximum over the rows; without it, `weigh_rows` alone collapses the height,
+            as the flattened columns of CRNN do.
         encoder_cell: Recurrent cell of the encoder.
         encoder_size: Its state size in each direction.
         encoder_layers: Number of its layers; 0 is an encoder of convolutions alone.
@@ -56,6 +58,7 @@ class NetworkConfig(Section):
     channels: tuple[int, int, int, int] = (32, 64, 128, 192)
     residual_blocks: int = Field(default=0, ge=0)
     weigh_rows: bool = False
+    column_maximum: bool = True
     encoder_cell: CellName = "lstm"
     encoder_size: int = Field(default=128, ge=1)
     encoder_layers: int = Field(default=2, ge=0)
@@ -118,6 +121,10 @@ class NetworkConfig(Section):
             raise ValueError(
                 "the pooled-state head starts from the encoder's last state: set encoder_layers to at least 1"
             )
-        if self.encoder != "cnn" and (self.residual_blocks or self.weigh_rows):
-            raise ValueError(f'residual_blocks and weigh_rows are of the encoder "cnn", not of {self.encoder}')
+        if self.encoder != "cnn" and (self.residual_blocks or self.weigh_rows or not self.column_maximum):
+            raise ValueError(
+                f'residual_blocks, weigh_rows and column_maximum are of the encoder "cnn", not of {self.encoder}'
+            )
+        if not self.column_maximum and not self.weigh_rows:
+            raise ValueError("nothing collapses the height: set weigh_rows = true, or leave column_maximum out")
         return self

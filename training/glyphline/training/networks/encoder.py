@@ -145,7 +145,8 @@ class ConvolutionalEncoder(StripEncoder):
     """Six convolutions in four blocks, made for strips.
 
     A column's features are the maximum over its rows, which does not care where in its strip a line of text stands;
-    with `weigh_rows`, a weighted sum over the rows, which does, is added. Its weights start at zero.
+    with `weigh_rows`, a weighted sum over the rows, which does, is added. Its weights start at zero. Without
+    `column_maximum` there is only that sum: the columns are flattened and projected.
 
     Args:
         config: Sizes and kinds.
@@ -171,7 +172,8 @@ class ConvolutionalEncoder(StripEncoder):
             nn.ModuleList(ResidualBlock(width) for _ in range(config.residual_blocks)) for width in (third, fourth)
         )
         self.rows = nn.Conv2d(fourth, fourth, (rows, 1), bias=False) if rows else None
-        if self.rows is not None:
+        self.takes_maximum = config.column_maximum
+        if self.rows is not None and self.takes_maximum:
             nn.init.zeros_(self.rows.weight)
         self.add_layers(fourth, config)
 
@@ -186,7 +188,7 @@ class ConvolutionalEncoder(StripEncoder):
                 assert isinstance(residuals, nn.ModuleList)
                 for residual in residuals:
                     features = residual(features, mask)
-        columns = features.amax(dim=2)  # (batch, channels, frames): the strongest answer of each column
-        if self.rows is not None:
-            columns = columns + self.rows(features).squeeze(2)
-        return columns, lengths
+        if self.rows is None:
+            return features.amax(dim=2), lengths  # (batch, channels, frames): the strongest answer of each column
+        weighed = self.rows(features).squeeze(2)
+        return (features.amax(dim=2) + weighed if self.takes_maximum else weighed), lengths

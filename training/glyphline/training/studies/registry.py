@@ -17,6 +17,7 @@ _MODULES = {
     "gate-trace": "gate_trace",
     "heads": "heads",
     "length": "length",
+    "words": "words",
 }
 
 
