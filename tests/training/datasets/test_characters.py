@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glyphline.training.config import CharactersConfig
+from glyphline.training.datasets.build import read_characters
 from glyphline.training.datasets.characters import CharacterSet, read_folder, read_idx, read_mnist, read_npz
 from glyphline.training.errors import DataError
 
@@ -103,3 +105,13 @@ def test_a_bad_table_of_writers_is_named(mnist: Path, rows: str) -> None:
 def test_counts_must_agree() -> None:
     with pytest.raises(DataError, match="1 images, 2 labels"):
         CharacterSet("x", [np.zeros((2, 2), np.uint8)], ["1", "2"], np.zeros(1, np.int64))
+
+
+def test_images_are_dealt_into_folds_where_no_writer_is_known(data_root: Path) -> None:
+    whole = read_npz(data_root / "characters")
+    config = CharactersConfig(reader="npz", path="characters", folds=4, fold=1)
+    rest = read_characters(config, data_root)
+    held_out = read_characters(config.model_copy(update={"held_out": True}), data_root)
+    assert len(held_out.images) == len(whole.images[1::4])
+    assert len(rest.images) + len(held_out.images) == len(whole.images)
+    assert all(np.array_equal(one, other) for one, other in zip(held_out.images, whole.images[1::4], strict=True))

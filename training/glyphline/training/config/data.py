@@ -56,7 +56,7 @@ class CharactersConfig(Section):
         reader: `mnist` (IDX files), `npz` (`images.npz` with `labels.tsv`) or `folder` (pictures with `labels.tsv`).
         path: Folder, below the data root.
         part: Part of MNIST, `train` or `t10k`.
-        folds: Where above 0, writers are dealt into so many folds by their number.
+        folds: Where above 0, writers are dealt into so many folds by their number; images, where no writers are known.
         fold: The fold that is held out.
         held_out: Whether the held-out fold is taken, or all the others.
         without: Regular expression; files whose names match are left out (reader `folder`).

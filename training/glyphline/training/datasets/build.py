@@ -39,7 +39,7 @@ from glyphline.training.effects import STYLES
 
 
 def read_characters(config: CharactersConfig, root: Path) -> CharacterSet:
-    """Reads single characters, without or with only the held-out fold of writers."""
+    """Reads single characters, without or with only the held-out fold of writers; of images where none are known."""
     folder = root / config.path
     with below(root):
         if config.reader == "mnist":
@@ -49,7 +49,9 @@ def read_characters(config: CharactersConfig, root: Path) -> CharacterSet:
         else:
             characters = read_folder(folder, config.without)
     if config.folds:
-        characters = characters.where((characters.writers % config.folds == config.fold) == config.held_out)
+        known = len(np.unique(characters.writers)) > 1
+        dealt = characters.writers if known else np.arange(len(characters.writers))
+        characters = characters.where((dealt % config.folds == config.fold) == config.held_out)
     return characters
 
 
