@@ -38,7 +38,7 @@ TABLE = [
     (service.ReferenceConflictError("other"), Code.ALREADY_EXISTS, "REFERENCE_EXISTS"),
     (service.QueueFullError("full"), Code.RESOURCE_EXHAUSTED, "QUEUE_FULL"),
     (service.NotReadyError("loading"), Code.UNAVAILABLE, "NOT_READY"),
-    (service.WorkerLostError("lost"), Code.UNAVAILABLE, "WORKER_LOST"),
+    (service.FatalImageError("secret"), Code.INTERNAL, "IMAGE_FATAL"),
     (service.DeadlineError("late"), Code.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
     (service.InternalError("secret"), Code.INTERNAL, "INTERNAL"),
     (domain.BundleError("secret"), Code.INTERNAL, "INTERNAL"),
@@ -70,7 +70,7 @@ def test_bad_values_name_their_field_in_the_request() -> None:
 
 
 def test_what_may_succeed_later_says_when() -> None:
-    for error in (service.QueueFullError(""), service.NotReadyError(""), service.WorkerLostError("")):
+    for error in (service.QueueFullError(""), service.NotReadyError("")):
         assert detail(status_of(error), RetryInfo).retry_delay.ToTimedelta().total_seconds() > 0
 
 

@@ -27,7 +27,8 @@ from glyphline.service.status import status_of
         (domain.EmptyImageError("empty"), InvalidRequestError),
         (service.UnknownModelError("x", "none"), NotFoundError),
         (service.QueueFullError("full"), OverloadedError),
-        (service.WorkerLostError("lost"), UnavailableError),
+        (service.NotReadyError("loading"), UnavailableError),
+        (service.FatalImageError("fatal"), RecognitionError),
         (service.DeadlineError("late"), DeadlineExceededError),
         (service.InternalError("bug"), RecognitionError),
     ],
@@ -48,7 +49,8 @@ def test_details_survive_the_way() -> None:
 
 def test_only_what_may_pass_is_retryable() -> None:
     assert from_status(status_of(service.QueueFullError("full"))).retryable
-    assert from_status(status_of(service.WorkerLostError("lost"))).retryable
+    assert from_status(status_of(service.NotReadyError("loading"))).retryable
+    assert not from_status(status_of(service.FatalImageError("fatal"))).retryable
     assert not from_status(status_of(service.DeadlineError("late"))).retryable
     assert not RecognitionError(grpc.StatusCode.RESOURCE_EXHAUSTED, "message too large").retryable
 
