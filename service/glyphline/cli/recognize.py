@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glyphline.cli.access import (
+    ServerAccess,
+    TlsCaOption,
+    TlsCertificateOption,
+    TlsKeyOption,
+    TlsOption,
+    TokenFileOption,
+)
 from glyphline.cli.exit_codes import CommandError, ExitCode
 from glyphline.cli.group import tell
 from glyphline.cli.guides import (
@@ -57,6 +65,7 @@ Examples:
   glyphline recognize street.png --lexicon streets.txt
   glyphline recognize letter.png --language-model letters.arpa
   glyphline recognize cheque.png --server localhost:50051
+  glyphline recognize cheque.png --server host:50051 --tls-ca ca.pem --token-file counter.token
   scan | glyphline recognize -
 
 \b
@@ -84,6 +93,11 @@ def recognize(
         typer.Option(metavar="HOST:PORT", help="Ask this server instead of reading here.", show_default=False),
     ] = None,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="With --server: how long it may take.")] = 30.0,
+    tls: TlsOption = False,
+    tls_ca: TlsCaOption = None,
+    tls_certificate: TlsCertificateOption = None,
+    tls_key: TlsKeyOption = None,
+    token_file: TokenFileOption = None,
     decoder: DecoderOption = None,
     beam_width: BeamWidthOption = None,
     alternatives: AlternativesOption = 1,
@@ -125,7 +139,8 @@ def recognize(
     if server is not None:
         from glyphline.cli.remote import server_reader
 
-        opened = server_reader(server, model, version, options, timeout)
+        access = ServerAccess(tls, tls_ca, tls_certificate, tls_key, token_file)
+        opened = server_reader(server, model, version, options, timeout, access)
     else:
         from glyphline.cli.local import local_reader
         from glyphline.cli.selection import find_bundle
@@ -158,7 +173,14 @@ _ONLY_HERE = {
     "precision": "--precision is for reading here: a server has the one it was started with",
     "repository": "--model-repository is for reading here: a server has the models it was started with",
 }
-_ONLY_ASKING = {"timeout": "--timeout is for --server: reading here takes as long as it takes"}
+_ONLY_ASKING = {
+    "timeout": "--timeout is for --server: reading here takes as long as it takes",
+    "tls": "--tls is for --server: reading here connects to nothing",
+    "tls_ca": "--tls-ca is for --server: reading here connects to nothing",
+    "tls_certificate": "--tls-certificate is for --server: reading here connects to nothing",
+    "tls_key": "--tls-key is for --server: reading here connects to nothing",
+    "token_file": "--token-file is for --server: reading here needs no token",
+}
 
 
 def _refuse_given(context: typer.Context, reasons: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from glyphline.cli.access import ServerAccess
 from glyphline.cli.readers import Picture, Reader
 from glyphline.models.decoding import DecodingOptions
 from glyphline.service.client import Client, RecognitionError
@@ -24,7 +25,12 @@ _IMAGE_ERRORS = {
 
 @contextmanager
 def server_reader(
-    target: str, model: str | None, version: int | None, options: DecodingOptions, timeout: float
+    target: str,
+    model: str | None,
+    version: int | None,
+    options: DecodingOptions,
+    timeout: float,
+    access: ServerAccess = ServerAccess(),  # noqa: B008  (frozen)
 ) -> Iterator[Reader]:
     """Connects to a server and yields what asks it.
 
@@ -34,6 +40,7 @@ def server_reader(
         version: Its version; None is the latest.
         options: How to decode.
         timeout: Seconds that a call may take, further tries included.
+        access: Certificates and the token.
 
     Yields:
         A reader, which raises RecognitionError if the server does not do what is asked.
@@ -41,7 +48,7 @@ def server_reader(
     Raises:
         RecognitionError: If the server cannot be reached or has no such model.
     """
-    with Client(target, timeout=timeout) as client:
+    with Client(target, timeout=timeout, credentials=access.credentials(), token=access.token(target)) as client:
         info = client.get_model(model or "", version)
 
         def read(pictures: Sequence[Picture]) -> list[Row]:

@@ -1,7 +1,9 @@
 """The client of a Glyphline server: `Client` for plain code, `AsyncClient` for asyncio."""
 
 from glyphline.service.client.aio import AsyncClient
+from glyphline.service.client.credentials import tls_credentials
 from glyphline.service.client.errors import (
+    AccessError,
     ClientClosedError,
     DeadlineExceededError,
     FieldViolation,
@@ -19,6 +21,7 @@ from glyphline.service.client.retry import RetryPolicy
 from glyphline.service.client.sync import Client
 
 __all__ = [
+    "AccessError",
     "AsyncClient",
     "Client",
     "ClientClosedError",
@@ -39,4 +42,5 @@ __all__ = [
     "RetryPolicy",
     "UnavailableError",
     "encode_image",
+    "tls_credentials",
 ]

@@ -14,6 +14,8 @@ from grpc_health.v1 import health_pb2
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
+from glyphline.service.client.credentials import Metadata as CallMetadata
+from glyphline.service.client.credentials import bearer
 from glyphline.service.client.errors import (
     ClientClosedError,
     InvalidRequestError,
@@ -63,7 +65,9 @@ _STREAM_OUTCOMES = 64
 class _Method(Protocol[Request_contra, Response_co]):
     """A unary call of a stub."""
 
-    def __call__(self, request: Request_contra, /, *, timeout: float | None) -> Awaitable[Response_co]: ...
+    def __call__(
+        self, request: Request_contra, /, *, timeout: float | None, metadata: CallMetadata
+    ) -> Awaitable[Response_co]: ...
 
 
 class AsyncClient:
@@ -78,7 +82,8 @@ class AsyncClient:
         target: Address of the server, `host:port`.
         timeout: Seconds that a call may take, retries included, unless the call says otherwise.
         retry: When a failed call is tried again.
-        credentials: TLS credentials; None for a plain connection.
+        credentials: As `tls_credentials` makes them; None for a plain connection.
+        token: The token that the server asks for; without TLS anybody on the way can read it.
         max_message_bytes: Largest message; the server has a limit of its own.
     """
 
@@ -89,8 +94,10 @@ class AsyncClient:
         timeout: float = 30.0,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008  (frozen)
         credentials: grpc.ChannelCredentials | None = None,
+        token: str | None = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
+        self._metadata = bearer(token)
         options = channel_options(max_message_bytes)
         if credentials is None:
             self._channel = grpc.aio.insecure_channel(target, options)
@@ -292,7 +299,7 @@ class AsyncClient:
             except (Exception, asyncio.CancelledError) as error:  # whoever waits for outcomes must hear of it
                 outcomes.put_nowait(failure[0] if failure else error)
 
-        call = self._recognition.StreamingRecognize(requests(), timeout=timeout)
+        call = self._recognition.StreamingRecognize(requests(), timeout=timeout, metadata=self._metadata)
         receiver = asyncio.create_task(receive())
         try:
             while (outcome := await outcomes.get()) is not None:
@@ -368,7 +375,8 @@ class AsyncClient:
         attempt = 1
         while not self._closed:
             try:
-                return await method(request, timeout=max(0.0, deadline - loop.time()))
+                remaining = max(0.0, deadline - loop.time())
+                return await method(request, timeout=remaining, metadata=self._metadata)
             except grpc.RpcError as failure:
                 error = from_call(failure, self._target)
                 pause = self._retry.pause(error, attempt, deadline - loop.time())

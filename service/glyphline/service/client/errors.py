@@ -14,6 +14,7 @@ from google.rpc.status_pb2 import Status
 from glyphline.models.errors import GlyphlineError
 
 __all__ = [
+    "AccessError",
     "ClientClosedError",
     "DeadlineExceededError",
     "FieldViolation",
@@ -120,6 +121,10 @@ class NotFoundError(RecognitionError):
     """There is no such model, or no such reading."""
 
 
+class AccessError(RecognitionError):
+    """The server asks for a token, or for another one: it does not know this one, or has not allowed it this."""
+
+
 class UnavailableError(RecognitionError):
     """The server cannot be reached, is loading, or stops."""
 
@@ -142,6 +147,8 @@ class ClientClosedError(GlyphlineError):
 _KINDS: dict[grpc.StatusCode, type[RecognitionError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidRequestError,
     grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.UNAUTHENTICATED: AccessError,
+    grpc.StatusCode.PERMISSION_DENIED: AccessError,
     grpc.StatusCode.UNAVAILABLE: UnavailableError,
     grpc.StatusCode.CANCELLED: UnavailableError,
     grpc.StatusCode.RESOURCE_EXHAUSTED: OverloadedError,

@@ -17,6 +17,8 @@ from grpc_health.v1 import health_pb2
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
+from glyphline.service.client.credentials import Metadata as CallMetadata
+from glyphline.service.client.credentials import bearer
 from glyphline.service.client.errors import (
     ClientClosedError,
     InvalidRequestError,
@@ -66,7 +68,7 @@ _STREAM_OUTCOMES = 64
 class _Method(Protocol[Request_contra, Response_co]):
     """A unary call of a stub."""
 
-    def __call__(self, request: Request_contra, /, *, timeout: float | None) -> Response_co: ...
+    def __call__(self, request: Request_contra, /, *, timeout: float | None, metadata: CallMetadata) -> Response_co: ...
 
 
 class Client:
@@ -81,7 +83,8 @@ class Client:
         target: Address of the server, `host:port`.
         timeout: Seconds that a call may take, retries included, unless the call says otherwise.
         retry: When a failed call is tried again.
-        credentials: TLS credentials; None for a plain connection.
+        credentials: As `tls_credentials` makes them; None for a plain connection.
+        token: The token that the server asks for; without TLS anybody on the way can read it.
         max_message_bytes: Largest message; the server has a limit of its own.
     """
 
@@ -92,8 +95,10 @@ class Client:
         timeout: float = 30.0,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008  (frozen)
         credentials: grpc.ChannelCredentials | None = None,
+        token: str | None = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
+        self._metadata = bearer(token)
         options = channel_options(max_message_bytes)
         if credentials is None:
             self._channel = grpc.insecure_channel(target, options)
@@ -291,7 +296,7 @@ class Client:
             except Exception as error:  # whatever it is, whoever waits for outcomes must hear of it
                 outcomes.put(failure[0] if failure else error)
 
-        call = self._recognition.StreamingRecognize(requests(), timeout=timeout)
+        call = self._recognition.StreamingRecognize(requests(), timeout=timeout, metadata=self._metadata)
         receiver = Thread(target=receive, name="glyphline-stream", daemon=True)
         receiver.start()
         try:
@@ -367,7 +372,8 @@ class Client:
         attempt = 1
         while not self._closed:
             try:
-                return method(request, timeout=max(0.0, deadline - time.monotonic()))
+                remaining = max(0.0, deadline - time.monotonic())
+                return method(request, timeout=remaining, metadata=self._metadata)
             except grpc.RpcError as failure:
                 error = from_call(failure, self._target)
                 pause = self._retry.pause(error, attempt, deadline - time.monotonic())
