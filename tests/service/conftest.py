@@ -190,6 +190,12 @@ def start() -> Iterator[Callable[..., ServerProcess]]:
 
 
 @pytest.fixture(scope="session")
+def start_process() -> Callable[..., ServerProcess]:
+    """Starts servers for fixtures of wider scope, which must end them."""
+    return ServerProcess.start
+
+
+@pytest.fixture(scope="session")
 def guide_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two lexicons, of which one suits no digits, and a language model that ends texts after a digit."""
     folder = tmp_path_factory.mktemp("guides")
