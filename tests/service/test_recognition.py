@@ -85,7 +85,7 @@ def test_the_shipped_model_reads_real_strips(
     assert right >= 0.8 * len(images)
 
 
-async def test_of_many_callers_each_gets_its_own(
+async def test_complaint_05_of_many_callers_each_gets_its_own(
     server_target: str, recognizers: dict[str, Recognizer], images: list[bytes]
 ) -> None:
     """A thousand calls at once, of both models and both decoders, in random order."""
@@ -135,7 +135,7 @@ def test_one_bad_image_fails_alone(client: Client, images: list[bytes]) -> None:
                 assert isinstance(each, Result)
 
 
-def test_a_batch_larger_than_the_largest_batch_is_split(client: Client, images: list[bytes]) -> None:
+def test_complaint_15_a_batch_larger_than_the_largest_batch_is_split(client: Client, images: list[bytes]) -> None:
     many = (images * 10)[:200]
     results = client.recognize_many(many, batch_size=200)
     assert all(isinstance(result, Result) and result.metadata.batch_size <= 32 for result in results)
