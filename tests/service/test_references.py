@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from glyphline.service.catalogue import ServedModel
 from glyphline.service.errors import ReferenceConflictError, RequestNotFoundError
 from glyphline.service.references import RecentReadings, RememberedReading
+from glyphline.service.security.callers import GRANT
+from glyphline.service.security.tokens import Grant
 
 MODEL = cast(ServedModel, None)  # nothing here looks at it
 
@@ -60,3 +63,40 @@ def test_no_memory_remembers_nothing() -> None:
     readings.remember("a", reading("12"))
     with pytest.raises(RequestNotFoundError):
         readings.submit("a", "12")
+
+
+def test_readings_are_forgotten_after_a_day_and_beyond_their_number() -> None:
+    now = 0.0
+    readings = RecentReadings(2, clock=lambda: now)
+    for hour in range(3):
+        now = hour * 3600.0
+        readings.remember(str(hour), reading("1"))
+    assert len(readings) == 2
+    now = 25 * 3600.0  # a day after the second
+    with pytest.raises(RequestNotFoundError):
+        readings.submit("1", "1")
+    assert readings.submit("2", "1")[1]
+    now = 27 * 3600.0
+    readings.remember("late", reading("1"))
+    assert len(readings) == 1
+
+
+def test_each_token_has_readings_of_its_own() -> None:
+    readings = RecentReadings(10)
+
+    def ask(name: str, work: Callable[[], object]) -> None:
+        token = GRANT.set(Grant(name, b""))
+        try:
+            work()
+        finally:
+            GRANT.reset(token)
+
+    def is_unknown() -> None:
+        with pytest.raises(RequestNotFoundError):
+            readings.submit("a", "1")
+
+    ask("counter", lambda: readings.remember("a", reading("12")))
+    ask("partner", is_unknown)
+    ask("partner", lambda: readings.remember("a", reading("34")))
+    ask("counter", lambda: readings.submit("a", "12"))
+    ask("partner", lambda: readings.submit("a", "34"))

@@ -123,6 +123,7 @@ def secured(
         tls_client_ca=authority.path,
         tokens=token_file,
         max_idle_seconds=3,
+        max_connection_calls=4,
         log_sample=1,
     )
     try:

@@ -10,7 +10,7 @@ import grpc
 
 from glyphline.service.security.tokens import Grant
 
-__all__ = ["GRANT", "client_of"]
+__all__ = ["GRANT", "client_of", "token_name"]
 
 GRANT: ContextVar[Grant | None] = ContextVar("grant", default=None)
 """What the token allows that the call of this task came with."""
@@ -28,6 +28,12 @@ def client_of(context: grpc.aio.ServicerContext[Any, Any]) -> str:
     if identities := context.peer_identities():
         return next(iter(identities)).decode("utf-8", "replace")
     return _address(context.peer())
+
+
+def token_name() -> str:
+    """Returns the name of the token that the call of this task came with; empty if callers need none."""
+    grant = GRANT.get()
+    return "" if grant is None else grant.name
 
 
 def _address(peer: str) -> str:
