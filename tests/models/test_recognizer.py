@@ -148,7 +148,7 @@ class TestOutcomes:
 
 class TestCompany:
     @pytest.mark.parametrize("options", [GREEDY, BEAM])
-    def test_an_image_reads_the_same_alone_and_in_any_company(
+    def test_complaint_04_an_image_reads_the_same_alone_and_in_any_company(
         self, recognizer: Recognizer, contents: list[bytes], options: DecodingOptions
     ) -> None:
         alone = [recognizer.recognize([content], options)[0] for content in contents]

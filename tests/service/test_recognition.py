@@ -135,6 +135,17 @@ def test_one_bad_image_fails_alone(client: Client, images: list[bytes]) -> None:
                 assert isinstance(each, Result)
 
 
+@pytest.mark.parametrize("model", HEADS)
+def test_complaint_04_an_image_reads_the_same_in_any_company(client: Client, images: list[bytes], model: str) -> None:
+    """Whatever shares its batch, however much that is padded: the text is that of the image alone."""
+    alone = [client.recognize(image, model=model).text for image in images]
+    for seed in range(8):
+        chance = random.Random(seed)
+        company = chance.choices(range(len(images)), k=chance.randint(2, 64))
+        results = client.recognize_many([images[index] for index in company], model=model)
+        assert [result.text for result in results if isinstance(result, Result)] == [alone[index] for index in company]
+
+
 def test_complaint_15_a_batch_larger_than_the_largest_batch_is_split(client: Client, images: list[bytes]) -> None:
     many = (images * 10)[:200]
     results = client.recognize_many(many, batch_size=200)
