@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from glyphline.models.decoding.options import DecodingOptions
@@ -70,6 +70,7 @@ class Done:
         inference_seconds: Time that its batch took.
         batch_size: Images of that batch.
         provider: What ran the network.
+        stages: Time that its batch spent in each stage.
     """
 
     result: Reading | ImageError | Fault
@@ -77,6 +78,7 @@ class Done:
     inference_seconds: float
     batch_size: int
     provider: str
+    stages: Mapping[str, float] = field(default_factory=dict)
 
 
 class Reader(Protocol):
@@ -227,7 +229,7 @@ class Batcher:
             self._queue.observe_run(batch, self._clock() - started)
             self._metrics.observe_batch(result)
             for ticket, wait, outcome in zip(batch, waits, result.outcomes, strict=True):
-                done = Done(outcome, wait, result.seconds, len(batch), worker.providers[model])
+                done = Done(outcome, wait, result.seconds, len(batch), worker.providers[model], result.stages)
                 self._queue.finish(ticket, done)
         except WorkerLostError as lost:
             logger.error("batch lost", extra={"reason": str(lost)} | where)

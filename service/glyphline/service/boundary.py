@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+import uuid
 from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
+from urllib.parse import quote
 
 import grpc
 
 from glyphline.models.errors import GlyphlineError
+from glyphline.service.logs import CALLS, add_log_fields
+from glyphline.service.security.callers import client_of
 from glyphline.service.status import DETAILS_KEY, code_of, status_of
 
-__all__ = ["Context", "call_deadline", "guard", "log_failure"]
+__all__ = ["REQUEST_ID_KEY", "Context", "call_deadline", "call_request_id", "guard", "log_failure", "refuse"]
+
+REQUEST_ID_KEY = "x-request-id"
 
 logger = logging.getLogger(__name__)
+calls = logging.getLogger(CALLS)
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Response = TypeVar("Response")
 
+_LONGEST_REQUEST_ID = 128
+
 
 async def guard(context: Context, method: str, request_id: str, work: Awaitable[Response]) -> Response:
     """Does the work of a call; whatever it raises ends the call with the status that the table says.
+
+    The caller is told the request id in the trailing metadata, too, whatever becomes of the call.
 
     Args:
         context: The call's context.
@@ -29,14 +41,28 @@ async def guard(context: Context, method: str, request_id: str, work: Awaitable[
         request_id: The call's request id, for the log and the caller; may be empty.
         work: Makes the response.
     """
+    request_id = request_id or call_request_id(context)
+    context.set_trailing_metadata(_echo(request_id))
+    add_log_fields(client=client_of(context))
+    began = time.perf_counter()
     try:
-        return await work
+        response = await work
     except (asyncio.CancelledError, grpc.aio.AbortError):
         raise
     except Exception as error:
-        log_failure(error, method, request_id)
-        status = status_of(error, request_id)
-        await context.abort(code_of(error), status.message, ((DETAILS_KEY, status.SerializeToString()),))
+        await refuse(context, method, request_id, error)
+    seconds = round(time.perf_counter() - began, 6)
+    calls.info("call", extra={"method": method, "request_id": request_id, "code": "OK", "seconds": seconds})
+    return response
+
+
+async def refuse(context: Context, method: str, request_id: str, error: Exception) -> Never:
+    """Ends a call with the status of an error, and writes a line about it."""
+    log_failure(error, method, request_id)
+    status = status_of(error, request_id)
+    details = (DETAILS_KEY, status.SerializeToString())
+    await context.abort(code_of(error), status.message, (*_echo(request_id), details))
+    raise AssertionError("a call goes on that was ended")
 
 
 def log_failure(error: Exception, method: str, request_id: str) -> None:
@@ -55,3 +81,16 @@ def call_deadline(context: Context) -> float | None:
     """Returns the moment of the loop's clock at which the caller stops waiting; None if it does not."""
     remaining = context.time_remaining()
     return None if remaining is None else asyncio.get_running_loop().time() + remaining
+
+
+def call_request_id(context: Context) -> str:
+    """Returns the request id that a call's metadata has, as proxies write it, or a new one."""
+    for key, value in context.invocation_metadata() or ():
+        if key == REQUEST_ID_KEY and isinstance(value, str) and 0 < len(value) <= _LONGEST_REQUEST_ID:
+            return value
+    return str(uuid.uuid4())
+
+
+def _echo(request_id: str) -> tuple[tuple[str, str], ...]:
+    """Returns the metadata that tells a request id. What metadata cannot carry of it is written as in addresses."""
+    return ((REQUEST_ID_KEY, quote(request_id[: 2 * _LONGEST_REQUEST_ID], safe="!#$&'()*+,/:;=?@[]")),)

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from glyphline.service.interceptors import Handler, WrappingInterceptor, behaviour_of, kind_of, with_behaviour
 
-__all__ = ["MetricsInterceptor"]
+__all__ = ["MetricsInterceptor", "call_status"]
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LABELS = ("grpc_type", "grpc_service", "grpc_method")
@@ -123,14 +123,14 @@ class MetricsInterceptor(WrappingInterceptor):
         code = grpc.StatusCode.OK
         try:
             yield
-            code = _status(context) or grpc.StatusCode.OK
+            code = call_status(context) or grpc.StatusCode.OK
         except asyncio.CancelledError:
             remaining = context.time_remaining()
             late = remaining is not None and remaining <= 0
             code = grpc.StatusCode.DEADLINE_EXCEEDED if late else grpc.StatusCode.CANCELLED
             raise
         except BaseException:
-            code = _status(context) or grpc.StatusCode.UNKNOWN
+            code = call_status(context) or grpc.StatusCode.UNKNOWN
             raise
         finally:
             self.in_progress -= 1
@@ -159,7 +159,7 @@ async def _counted(requests: Any, received: Counter) -> AsyncIterator[Any]:
         yield request
 
 
-def _status(context: Any) -> grpc.StatusCode | None:
+def call_status(context: Any) -> grpc.StatusCode | None:
     """Returns the status that the handler set, which gRPC gives as a number or as a member of its enumeration."""
     code = context.code()
     return _CODES.get(code) if isinstance(code, int) else code

@@ -5,11 +5,21 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import zlib
+from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from glyphline.service.settings import ServerSettings
 
-__all__ = ["JsonFormatter", "configure_logging"]
+__all__ = ["CALLS", "LOG_FIELDS", "JsonFormatter", "SampleFilter", "add_log_fields", "configure_logging"]
+
+CALLS = "glyphline.service.calls"
+"""Name of the logger of calls that succeeded, of which a share is written."""
+
+LOG_FIELDS: ContextVar[Mapping[str, object]] = ContextVar("log_fields", default=MappingProxyType({}))
+"""Fields of every line that is written in the course of a call."""
 
 _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -42,15 +52,48 @@ class TextFormatter(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
+class SampleFilter(logging.Filter):
+    """Lets a share of records through. Which ones follows from their request ids: all or none of one request.
+
+    Args:
+        share: The share, from 0 to 1.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self._bound = share * 2**32
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Decides on a record."""
+        return zlib.crc32(str(getattr(record, "request_id", "")).encode("utf-8", "replace")) < self._bound
+
+
+class _CallFields(logging.Filter):
+    """Adds what is known of the call in whose course a line is written."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Adds it, where the line does not say the same itself."""
+        for name, value in LOG_FIELDS.get().items():
+            vars(record).setdefault(name, value)
+        return True
+
+
+def add_log_fields(**fields: object) -> None:
+    """Adds fields to all lines that are written in the course of this task's call from now on."""
+    LOG_FIELDS.set({**LOG_FIELDS.get(), **fields})
+
+
 def configure_logging(settings: ServerSettings) -> None:
     """Sends log lines to standard error in the form asked for: Glyphline's own, and the warnings of its libraries."""
     plain = settings.log_format == "text" or (settings.log_format == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter() if plain else JsonFormatter())
+    handler.addFilter(_CallFields())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("glyphline").setLevel(settings.log_level.upper())
+    logging.getLogger(CALLS).filters[:] = [SampleFilter(settings.log_sample)]
 
 
 def _extra(record: logging.LogRecord) -> dict[str, object]:

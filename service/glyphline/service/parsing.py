@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import grpc
 from google.protobuf.message import DecodeError
 
-from glyphline.service.boundary import Context, guard
+from glyphline.service.boundary import Context, call_request_id, refuse
 from glyphline.service.errors import RequestError
 from glyphline.service.interceptors import Handler, WrappingInterceptor, behaviour_of, with_behaviour
 
@@ -70,7 +72,12 @@ def _guarded(method: str, behaviour: Any) -> Any:
         return None
 
     async def handle(request: Any, context: Context) -> Any:
-        return await guard(context, method, "", answer(request, context))
+        try:
+            return await answer(request, context)
+        except (asyncio.CancelledError, grpc.aio.AbortError):
+            raise
+        except Exception as error:
+            await refuse(context, method, call_request_id(context), error)
 
     return handle
 

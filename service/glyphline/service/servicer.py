@@ -11,7 +11,7 @@ from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
 from glyphline.service import conversion
 from glyphline.service.admission import ReadConfig, ReadRequest
-from glyphline.service.boundary import Context, call_deadline, guard, log_failure
+from glyphline.service.boundary import Context, call_deadline, call_request_id, guard, log_failure
 from glyphline.service.errors import InternalError, RequestError
 from glyphline.service.metrics import Metrics
 from glyphline.service.pipeline import Answer, Pipeline
@@ -42,7 +42,7 @@ class RecognitionServicer(rpc.RecognitionServiceServicer):
 
     async def Recognize(self, request: api.RecognizeRequest, context: Context) -> api.RecognizeResponse:
         """Reads one image."""
-        request_id = request.request_id or conversion.new_request_id()
+        request_id = request.request_id or call_request_id(context)
         return await guard(context, "Recognize", request_id, self._recognize(request, request_id, context))
 
     async def BatchRecognize(self, request: api.BatchRecognizeRequest, context: Context) -> api.BatchRecognizeResponse:

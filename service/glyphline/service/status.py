@@ -21,7 +21,9 @@ __all__ = ["DETAILS_KEY", "DOMAIN", "code_of", "status_of"]
 DETAILS_KEY = "grpc-status-details-bin"
 DOMAIN = "glyphline"
 
-_LONGEST_MESSAGE = 1000  # characters: statuses travel in headers, which peers limit to 8 KB
+# Bytes: statuses travel in headers, which peers limit to 8 KB, and where a byte may become three.
+_LONGEST_MESSAGE = 600
+_LONGEST_NAME = 512
 _OPTION_FIELDS = {
     "decoder": "config.decoder",
     "beam_width": "config.beam_search.beam_width",
@@ -75,18 +77,24 @@ def _rate(error: service.RateError) -> Message:
 
 def _model(error: service.UnknownModelError) -> Message:
     """Details that name the model."""
-    return ResourceInfo(resource_type="model", resource_name=error.name, description=_shorten(str(error)))
+    return ResourceInfo(
+        resource_type="model", resource_name=_shorten(error.name, _LONGEST_NAME), description=_shorten(str(error))
+    )
 
 
 def _guide(error: service.UnknownGuideError) -> Message:
     """Details that name the lexicon or language model."""
-    return ResourceInfo(resource_type=error.kind, resource_name=error.name, description=_shorten(str(error)))
+    return ResourceInfo(
+        resource_type=error.kind, resource_name=_shorten(error.name, _LONGEST_NAME), description=_shorten(str(error))
+    )
 
 
 def _request(error: service.RequestNotFoundError | service.ReferenceConflictError) -> Message:
     """Details that name the reading."""
     name = error.request_id if isinstance(error, service.RequestNotFoundError) else ""
-    return ResourceInfo(resource_type="reading", resource_name=name, description=_shorten(str(error)))
+    return ResourceInfo(
+        resource_type="reading", resource_name=_shorten(name, _LONGEST_NAME), description=_shorten(str(error))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +159,7 @@ def status_of(error: Exception, request_id: str = "") -> Status:
     row = _row(error)
     info = ErrorInfo(reason=row.reason, domain=DOMAIN)
     if request_id:
-        info.metadata["request_id"] = request_id
+        info.metadata["request_id"] = _shorten(request_id, _LONGEST_NAME)
     details: list[Message] = [info]
     if row.details is not None:
         details.append(row.details(error))
@@ -167,5 +175,7 @@ def _row(error: Exception) -> _Row:
     return next(_TABLE[kind] for kind in type(error).__mro__ if kind in _TABLE)
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"
+def _shorten(text: str, limit: int = _LONGEST_MESSAGE) -> str:
+    """Cuts a text to a number of bytes, without half a character at its end."""
+    content = text.encode("utf-8", "replace")
+    return text if len(content) <= limit else f"{content[:limit].decode('utf-8', 'ignore')}…"
