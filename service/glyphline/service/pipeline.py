@@ -16,6 +16,7 @@ from glyphline.service.entries import Expired, Failed, Finished, Outcome, Withdr
 from glyphline.service.errors import DeadlineError, FatalImageError, InternalError, QueueFullError
 from glyphline.service.metrics import Metrics
 from glyphline.service.references import RecentReadings, RememberedReading
+from glyphline.service.spans import record_image
 
 __all__ = ["Answer", "Pipeline"]
 
@@ -123,6 +124,7 @@ class Pipeline:
     def _conclude(self, item: Item, outcome: Outcome[Done]) -> Answer | GlyphlineError:
         match outcome:
             case Finished(done):
+                record_image(item, done)
                 if isinstance(done.result, Reading):
                     return self._answer(item, done, done.result)
                 if isinstance(done.result, ImageError):

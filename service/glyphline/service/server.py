@@ -41,6 +41,7 @@ from glyphline.service.references import RecentReadings
 from glyphline.service.security.protection import Protection
 from glyphline.service.servicer import RecognitionServicer
 from glyphline.service.settings import ServerSettings
+from glyphline.service.tracing import open_tracing
 from glyphline.service.workers import WorkerPool
 
 __all__ = ["Server", "run", "serve"]
@@ -115,6 +116,7 @@ class Server:
         self._calls = MetricsInterceptor(self.metrics.registry)
         self._closing = ClosingInterceptor(self.metrics)
         self._protection = Protection(settings, self.metrics)
+        self._tracing = open_tracing() if settings.tracing else None
         self._server = self._make_server()
         self._metrics_endpoint: MetricsEndpoint | None = None
         self.port = 0
@@ -163,6 +165,8 @@ class Server:
         await self._closing.close(self._server.stop, lambda: self._calls.in_progress, grace_seconds=grace_seconds)
         await self.workers.stop()
         await self._protection.close()
+        if self._tracing is not None:
+            await self._tracing.close()
         if self._metrics_endpoint is not None:
             await self._metrics_endpoint.close()
             self._metrics_endpoint = None
@@ -185,6 +189,7 @@ class Server:
                 self._closing,
                 *self._protection.door(self._calls),
                 self._calls,
+                *([] if self._tracing is None else [self._tracing]),
                 ParsingInterceptor(),
                 self._protection.limits,
             ],
@@ -303,7 +308,7 @@ def _options(settings: ServerSettings) -> list[tuple[str, int]]:
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.max_connection_idle_ms", _milliseconds(settings.max_idle_seconds)),
         ("grpc.max_concurrent_streams", settings.max_connection_calls),
-        ("grpc.server_handshake_timeout_ms", _milliseconds(_HANDSHAKE_SECONDS)),
+        ("grpc.server_handshake_timeout_ms", _milliseconds(min(_HANDSHAKE_SECONDS, settings.max_idle_seconds))),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", _milliseconds(settings.min_ping_seconds)),
     ]
     if settings.max_connection_age_seconds is not None:
