@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import logging
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from glyphline.service.logs import JsonFormatter, TextFormatter
+import pytest
+
+from glyphline.service.client import Client, RecognitionError
+from glyphline.service.logs import CallFields, JsonFormatter, SampleFilter, TextFormatter, add_log_fields
+
+if TYPE_CHECKING:
+    from tests.service.conftest import ServerProcess
 
 
 def record(message: str, **extra: object) -> logging.LogRecord:
@@ -35,3 +44,50 @@ def test_exceptions_are_part_of_the_line() -> None:
 
 def test_the_plain_form_shows_the_same() -> None:
     assert TextFormatter().format(record("ready", workers=2)).endswith("info    ready  workers=2")
+
+
+def test_a_share_of_the_calls_is_written_and_always_the_same_ones() -> None:
+    records = [record("call", request_id=f"request-{number}") for number in range(2000)]
+    kept = [SampleFilter(0.1).filter(each) for each in records]
+    assert 120 < sum(kept) < 280
+    assert kept == [SampleFilter(0.1).filter(each) for each in records]
+    assert all(SampleFilter(1).filter(each) for each in records)
+    assert not any(SampleFilter(0).filter(each) for each in records)
+    wider = [SampleFilter(0.5).filter(each) for each in records]
+    assert all(b for a, b in zip(kept, wider, strict=True) if a)  # a larger share holds the smaller one
+
+
+def test_lines_of_a_call_tell_whose_it_is() -> None:
+    def work() -> logging.LogRecord:
+        add_log_fields(client="counter", trace_id="7")
+        add_log_fields(client="partner")
+        line = record("refused", client="as said")
+        assert CallFields().filter(line)
+        other = record("refused")
+        assert CallFields().filter(other)
+        assert vars(line)["client"] == "as said"
+        return other
+
+    line = contextvars.copy_context().run(work)
+    assert (vars(line)["client"], vars(line)["trace_id"]) == ("partner", "7")
+    outside = record("refused")
+    assert CallFields().filter(outside)
+    assert not hasattr(outside, "client")
+
+
+def test_failures_are_written_whatever_share_of_the_calls_is(
+    start: Callable[..., ServerProcess], images: list[bytes]
+) -> None:
+    server = start(log_sample=0)
+    with Client(server.target, timeout=60) as client:
+        client.wait_until_ready(60)
+        client.recognize(images[0], request_id="good")
+        with pytest.raises(RecognitionError):
+            client.recognize(b"", request_id="bad")
+        client.recognize_many([images[0], b"text"])
+    first = server.wait_for_line("request refused")
+    second = server.wait_for_line("request refused", 2)
+    assert (first["request_id"], first["client"], first["code"]) == ("bad", "127.0.0.1", "INVALID_ARGUMENT")
+    assert (second["method"], second["client"]) == ("BatchRecognize", "127.0.0.1")
+    assert server.stop() == 0
+    assert not [line for line in server.lines if line["message"] == "call"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -54,3 +55,32 @@ def test_guides_are_written_name_equals_file(monkeypatch: pytest.MonkeyPatch) ->
     for wrong in ("a.txt", "=a.txt", "name=", "a=1,a=2"):
         with pytest.raises(ValidationError, match=r"name=file|two files"):
             ServerSettings(lexicons=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"tls_certificate": "a.pem"}, "go together"),
+        ({"tls_key": "a.key"}, "go together"),
+        ({"tls_client_ca": "ca.pem"}, "needs --tls-certificate"),
+        ({"tokens": "t", "host": "0.0.0.0"}, "--allow-tokens-without-tls"),
+        ({"tokens": "t", "host": "example.org"}, "--allow-tokens-without-tls"),
+    ],
+)
+def test_half_of_a_protection_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        ServerSettings(**given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tokens": "t"},
+        {"tokens": "t", "host": "::1"},
+        {"tokens": "t", "host": "localhost"},
+        {"tokens": "t", "host": "0.0.0.0", "allow_tokens_without_tls": True},
+        {"tokens": "t", "host": "0.0.0.0", "tls_certificate": "a.pem", "tls_key": "a.key"},
+    ],
+)
+def test_tokens_are_taken_where_nobody_on_the_way_can_read_them(given: dict[str, Any]) -> None:
+    assert ServerSettings(**given).tokens == Path("t")

@@ -58,6 +58,7 @@ async def guard(context: Context, method: str, request_id: str, work: Awaitable[
 
 async def refuse(context: Context, method: str, request_id: str, error: Exception) -> Never:
     """Ends a call with the status of an error, and writes a line about it."""
+    add_log_fields(client=client_of(context))
     log_failure(error, method, request_id)
     status = status_of(error, request_id)
     details = (DETAILS_KEY, status.SerializeToString())

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from glyphline.service.settings import ServerSettings
 
-__all__ = ["CALLS", "LOG_FIELDS", "JsonFormatter", "SampleFilter", "add_log_fields", "configure_logging"]
+__all__ = ["CALLS", "LOG_FIELDS", "CallFields", "JsonFormatter", "SampleFilter", "add_log_fields", "configure_logging"]
 
 CALLS = "glyphline.service.calls"
 """Name of the logger of calls that succeeded, of which a share is written."""
@@ -68,7 +68,7 @@ class SampleFilter(logging.Filter):
         return zlib.crc32(str(getattr(record, "request_id", "")).encode("utf-8", "replace")) < self._bound
 
 
-class _CallFields(logging.Filter):
+class CallFields(logging.Filter):
     """Adds what is known of the call in whose course a line is written."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -88,7 +88,7 @@ def configure_logging(settings: ServerSettings) -> None:
     plain = settings.log_format == "text" or (settings.log_format == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter() if plain else JsonFormatter())
-    handler.addFilter(_CallFields())
+    handler.addFilter(CallFields())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)

@@ -138,3 +138,17 @@ def test_a_token_works_without_tls_on_this_machine_and_is_withdrawn_by_its_line(
     assert server.metric("glyphline_security_reloads_total", file="tokens", outcome="ok") == 2
     assert not any(token in line for token in (old, new) for line in server.raw)
     assert server.stop() == 0
+
+
+def test_the_log_tells_who_called(secured: Secured, images: list[bytes]) -> None:
+    with secured.connect(secured.tokens["counter"]) as client:
+        client.recognize(images[0], request_id="whose")
+    with secured.connect(None) as client, pytest.raises(AccessError):
+        client.recognize(images[0])
+
+    def lines(message: str) -> list[tuple[str, str]]:
+        return [(line["client"], line["code"]) for line in secured.server.lines if line["message"] == message]
+
+    secured.server.wait_for_line("request refused")
+    assert ("counter", "OK") in lines("call")
+    assert ("factory", "UNAUTHENTICATED") in lines("request refused")  # known by its certificate

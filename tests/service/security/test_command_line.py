@@ -1,0 +1,41 @@
+"""The commands show certificates and tokens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.service.conftest import ServerProcess
+    from tests.service.security.conftest import Secured
+
+
+def test_recognize_asks_a_server_that_wants_both(
+    secured: Secured, strips: list[tuple[Path, str]], tmp_path: Path
+) -> None:
+    token_file = tmp_path / "counter.token"
+    token_file.write_text(secured.tokens["counter"] + "\n")
+    command = [sys.executable, "-m", "glyphline", "recognize", str(strips[0][0]), "--server", secured.server.target]
+    command += ["--tls-ca", str(secured.authority.path), "--tls-certificate", str(secured.client_pair.certificate)]
+    command += ["--tls-key", str(secured.client_pair.key)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GLYPHLINE_")}
+    with_token = environment | {"GLYPHLINE_TOKEN_FILE": str(token_file)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=with_token)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{strips[0][0]}\t")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode != 0
+    assert "needs a token" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_server_that_would_let_tokens_be_read_does_not_start(
+    start: Callable[..., ServerProcess], secured: Secured
+) -> None:
+    server = start(host="0.0.0.0", tokens=secured.token_file)
+    assert server.wait() != 0
+    assert "--tokens without TLS would let anybody on the way" in "".join(server.raw)
