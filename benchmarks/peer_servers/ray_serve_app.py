@@ -1,0 +1,79 @@
+"""A Ray Serve application, as its guides have it: `@serve.batch` in a deployment, behind the gRPC proxy.
+
+The proxy takes any service's messages, and so Glyphline's own. The one argument is JSON: bundle, port, http_port,
+workers, max_batch, batch_wait, max_queue and timeout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+import ray
+from peer_servers.reading import BatchReader
+from ray import serve
+from ray.serve.config import HTTPOptions, gRPCOptions
+
+from glyphline.recognition.v1 import recognition_pb2 as messages
+
+SERVICE = "glyphline.recognition.v1.recognition_pb2_grpc.add_RecognitionServiceServicer_to_server"
+OBJECT_STORE_BYTES = 100 * 2**20
+
+
+def deployment(settings: dict[str, Any]) -> Any:  # noqa: ANN401  (Ray is not installed where types are checked)
+    """Returns the application."""
+
+    class GlyphlineDeployment:
+        """Reads images, several requests at a time."""
+
+        def __init__(self, bundle: str) -> None:
+            self._reader = BatchReader(bundle)
+
+        @serve.batch(max_batch_size=settings["max_batch"], batch_wait_timeout_s=settings["batch_wait"])  # type: ignore[untyped-decorator, unused-ignore]
+        async def read(self, contents: list[bytes]) -> list[str]:
+            return self._reader.read(contents)
+
+        async def Recognize(self, request: messages.RecognizeRequest) -> messages.RecognizeResponse:
+            text = await self.read(request.image.content)
+            return messages.RecognizeResponse(alternatives=[messages.Alternative(text=text)])
+
+    deployed = serve.deployment(
+        GlyphlineDeployment,
+        num_replicas=settings["workers"],
+        ray_actor_options={"num_cpus": 1},
+        # A batch that is read and one that fills.
+        max_ongoing_requests=2 * settings["max_batch"],
+        max_queued_requests=settings["max_queue"],
+    )
+    return deployed.bind(settings["bundle"])
+
+
+def main() -> None:
+    """Serves until SIGTERM."""
+    settings = json.loads(sys.argv[1])
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Cores in Ray's own account; its controller and proxy take none.
+    ray.init(num_cpus=settings["workers"] + 1, include_dashboard=False, object_store_memory=OBJECT_STORE_BYTES)
+    try:
+        serve.start(
+            http_options=HTTPOptions(host="127.0.0.1", port=settings["http_port"]),
+            grpc_options=gRPCOptions(
+                port=settings["port"], grpc_servicer_functions=[SERVICE], request_timeout_s=settings["timeout"]
+            ),
+            logging_config={"log_level": "WARNING", "enable_access_log": False},
+        )
+        serve.run(deployment(settings), name="glyphline")
+        print("ready", flush=True)
+        signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    finally:
+        serve.shutdown()
+        ray.shutdown()
+
+
+if __name__ == "__main__":
+    # Before any thread is made, so that all of them leave the signal to `sigwait`.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    main()
