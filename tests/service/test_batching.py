@@ -322,7 +322,34 @@ def test_what_would_expire_while_it_is_run_is_not_begun(bench: Bench) -> None:
     bench.submit("patient", deadline=9.0)
     assert names(bench.queue.take()) == ["other"]
     assert bench.outcomes["late"] == [Expired()]
-    assert names(bench.queue.take()) == ["new", "patient"]  # what has not waited gets its chance
+    assert names(bench.queue.take()) == ["new"]  # what has not waited for a third of its time gets its chance
+    assert names(bench.queue.take()) == ["patient"]
+
+
+def test_a_batch_takes_no_more_than_a_third_of_the_time_that_its_callers_gave(bench: Bench) -> None:
+    bench.make_queue(max_batch=32)
+    for count in (1, 2, 3):  # of which each item takes a second
+        batch = bench.call("measured", count)
+        bench.queue.observe_run(bench.queue.take(), float(count))
+        for ticket in batch:
+            bench.queue.finish(ticket, "")
+    bench.call("a", 20, deadline=12.0)
+    bench.call("b", 20)
+    assert len(bench.queue.take()) == 4
+    bench.call("c", 1, deadline=3.0)
+    assert names(bench.queue.take()) == ["c0"]
+
+
+@given(patience=st.floats(0.01, 100.0), taken=st.floats(0.01, 100.0), waits=st.floats(0.0, 0.33))
+@settings(max_examples=50, deadline=None)
+def test_what_has_not_waited_for_a_third_of_its_time_is_never_too_late(
+    patience: float, taken: float, waits: float
+) -> None:
+    bench = Bench()
+    bench.run_batches(taken)
+    bench.submit("a", deadline=patience)
+    bench.clock.now = waits * patience
+    assert names(bench.queue.take()) == ["a"]
 
 
 def test_a_lone_item_gets_its_chance_however_short_its_deadline(bench: Bench) -> None:
@@ -436,18 +463,23 @@ def test_complaint_01_the_wait_is_bounded_however_requests_are_spread(seed: int,
         assert each.begun - each.ticket.submitted_at <= (each.ahead // 8 + 1) * longest + 1e-9
 
 
-@pytest.mark.parametrize("clients", [1, 5])
-def test_complaint_16_at_three_times_capacity_work_is_done_for_those_who_still_wait(clients: int) -> None:
-    """Nearly all that can be done is done in time, and after the storm everybody is answered."""
+@pytest.mark.parametrize(("clients", "patience", "share"), [(1, 1.0, 0.9), (5, 1.0, 0.9), (1, 0.4, 0.7)])
+def test_complaint_16_at_three_times_capacity_work_is_done_for_those_who_still_wait(
+    clients: int, patience: float, share: float
+) -> None:
+    """Nearly all that can be done is done in time, and after the storm everybody is answered.
+
+    Where callers wait for no longer than three full batches take, batches are smaller, and less can be done.
+    """
     bench, chance = Bench(), random.Random(0)
     bench.make_queue(max_items=1000, max_batch=8)
-    storm = poisson(3 * 123, 8.0, chance, patience=1.0)
+    storm = poisson(3 * 123, 8.0, chance, patience=patience)
     calm = [(at + 9.0, {"deadline": at + 10.0}) for at, _ in poisson(0.5 * 123, 3.0, chance)]
     arrivals = [(at, values | {"client": str(chance.randrange(clients))}) for at, values in storm + calm]
     served = simulate(bench, arrivals, lambda size: (0.05 + 0.01 * size) * chance.uniform(0.7, 1.3), workers=2)
     in_time = [each for each in served if each.done <= (each.ticket.entry.deadline or math.inf)]
     of_storm = [each for each in in_time if each.ticket.submitted_at < 8.0]
-    assert len(of_storm) >= 0.85 * 8 * 123
+    assert len(of_storm) >= share * 8 * 123
     assert len(in_time) >= 0.98 * len(served)
     assert len([each for each in in_time if each.ticket.submitted_at > 9.0]) == len(calm)
     assert all(len(outcomes) == 1 for outcomes in bench.outcomes.values())
@@ -645,5 +677,5 @@ class EveryItemLeavesOnce(RuleBasedStateMachine):
         assert all(len(outcomes) == 1 for outcomes in self.bench.outcomes.values())
 
 
-EveryItemLeavesOnce.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+EveryItemLeavesOnce.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TestEveryItemLeavesOnce = EveryItemLeavesOnce.TestCase

@@ -12,9 +12,10 @@ Every image that enters leaves with exactly one outcome, its own:
 deadline is nearest. Every fourth batch is led by what has waited longest instead, whatever its priority and whoever
 sent it. So an image that has n others before it leads after at most 4 (n + 1) batches: none starves.
 
-**Too late** is an item whose deadline has passed, and one that has waited so long that its deadline would pass while it
-is run, going by the recent batches of its kind. Without the latter an overloaded server would always run what is about
-to expire, and answer nobody in time.
+**Too late** is an item whose deadline has passed, and one that has waited so long that its deadline might pass while it
+is run: one that has less left than twice what batches of its kind take. Without the latter an overloaded server would
+always run what is about to expire, and answer nobody in time. A batch is made no larger than can be expected to take a
+third of the time that its callers gave, so what has not waited for a third of its own is never too late.
 
 **Suspects** are the items of a batch over which a worker died. They are run again in halves, by themselves, so that the
 one that kills is found and takes no others along. They are run only while another worker lives, or when they have
@@ -32,6 +33,7 @@ from typing import Generic
 
 from glyphline.service.entries import BatchLimits, Entry, Expired, Failed, Finished, Item, Outcome, Value, Withdrawn
 from glyphline.service.errors import QueueFullError
+from glyphline.service.pace import Pace
 
 __all__ = ["SUSPECT_PATIENCE_SECONDS", "BatchQueue", "Ticket"]
 
@@ -44,8 +46,8 @@ _DEADLINE_TOLERANCE_SECONDS = 0.05
 _MAX_PADDING = 0.25
 # Batches vary, and the answer must travel: an item is run only if it has this many times as long as batches take.
 _RUN_MARGIN = 2.0
-# What batches take is the longest of late, of which a quicker one takes back this share of the difference.
-_RUN_DECAY = 0.2
+# Of the time that a caller gives, a batch may take this share: another goes by while the item waits for a worker.
+_RUN_SHARE = 1 / 3
 _MAX_IDLE_KINDS = 256
 # So often the longest waiting leads a batch and not the most urgent: none starves, and yet what is urgent never waits
 # for a whole backlog, as it would if waiting made everything urgent.
@@ -61,10 +63,10 @@ class _State(enum.Enum):
 
 @dataclass(slots=True, eq=False)
 class _Kind(Generic[Item, Value]):
-    """The items of one key: those that wait, but for suspects, and how long a batch of them takes."""
+    """The items of one key: those that wait, but for suspects, and how long batches of them take."""
 
     waiting: dict[Ticket[Item, Value], None] = field(default_factory=dict)
-    seconds: float = 0.0
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(slots=True, eq=False)
@@ -90,6 +92,12 @@ class Ticket(Generic[Item, Value]):
     _kind: _Kind[Item, Value]
     _state: _State = field(default=_State.WAITING)
     _deaths: int = 0  # workers that died over a batch with this item
+
+    @property
+    def longest_run(self) -> float:
+        """Seconds that its batch may take."""
+        deadline = self.entry.deadline
+        return math.inf if deadline is None else (deadline - self.submitted_at) * _RUN_SHARE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,8 +193,7 @@ class BatchQueue(Generic[Item, Value]):
 
     def observe_run(self, batch: Sequence[Ticket[Item, Value]], seconds: float) -> None:
         """Notes how long a batch took."""
-        kind = batch[0]._kind
-        kind.seconds = max(seconds, kind.seconds + _RUN_DECAY * (seconds - kind.seconds))
+        batch[0]._kind.pace.observe(sum(ticket.entry.work for ticket in batch), seconds)
 
     def finish(self, ticket: Ticket[Item, Value], value: Value) -> None:
         """Settles a running item with its value."""
@@ -244,20 +251,23 @@ class BatchQueue(Generic[Item, Value]):
         limit = min(self._limits.items, math.ceil(len(fresh) / workers))
         narrowest = widest = lead.entry.width
         work, pixels, size = lead.entry.work, lead.entry.pixels, lead.entry.size
+        longest = lead.longest_run
         for ticket in _in_turn(lead):
             if len(batch) == limit:
                 break
             entry = ticket.entry
             low, high = min(narrowest, entry.width), max(widest, entry.width)
+            run = min(longest, ticket.longest_run)
             fits = (
                 high <= low * (1 + _MAX_PADDING)
+                and lead._kind.pace.seconds(work + entry.work) <= run
                 and work + entry.work <= self._limits.work
                 and pixels + entry.pixels <= self._limits.pixels
                 and size + entry.size <= self._limits.size
             )
             if fits:
                 batch.append(ticket)
-                narrowest, widest = low, high
+                narrowest, widest, longest = low, high, run
                 work, pixels, size = work + entry.work, pixels + entry.pixels, size + entry.size
         return batch
 
@@ -346,9 +356,7 @@ def _is_too_late(ticket: Ticket[Item, Value], now: float) -> bool:
     remaining = ticket.entry.deadline - now
     if remaining <= 0:
         return True
-    run = ticket._kind.seconds
-    # One that did not wait for others' batches gets its chance, whatever they took.
-    return now - ticket.submitted_at >= run and remaining < _RUN_MARGIN * run
+    return remaining < _RUN_MARGIN * min(ticket._kind.pace.longest, ticket.longest_run)
 
 
 def _in_turn(lead: Ticket[Item, Value]) -> Iterable[Ticket[Item, Value]]:
