@@ -52,7 +52,8 @@ class Authority:
         """Makes a certificate for `localhost` and 127.0.0.1 whose subject has a name."""
         key = ec.generate_private_key(ec.SECP256R1())
         now = datetime.now(UTC)
-        names: list[x509.GeneralName] = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        here = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        names: list[x509.GeneralName] = [x509.DNSName(name), *here]
         certificate = (
             x509.CertificateBuilder()
             .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))

@@ -20,8 +20,8 @@ def client_of(context: grpc.aio.ServicerContext[Any, Any]) -> str:
     """Names the client of a call.
 
     Returns:
-        The name of its token; else that in its certificate, if the server asks for one; else its address without the
-        port, which clients behind one address share.
+        The name of its token; else the first one in its certificate, if the server asks for one; else its address
+        without the port, which clients behind one address share.
     """
     if (grant := GRANT.get()) is not None:
         return grant.name
