@@ -45,7 +45,14 @@ class ServerProcess:
     @classmethod
     def start(cls, **settings: object) -> Self:
         """Starts a server on free ports; every setting is passed as a variable of the environment."""
-        chosen = {"port": 0, "metrics_port": 0, "workers": 1, "drain_seconds": 0, "log_format": "json"} | settings
+        chosen = {
+            "port": 0,
+            "metrics_port": 0,
+            "workers": 1,
+            "drain_seconds": 0,
+            "log_format": "json",
+            "heartbeat_seconds": 60,
+        } | settings
         environment = {f"GLYPHLINE_{name.upper()}": str(value) for name, value in chosen.items()}
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM],

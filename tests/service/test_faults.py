@@ -20,11 +20,12 @@ from glyphline.models.recognizer import Recognizer, StageTimings
 from glyphline.models.repository import ModelRepository
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
 from glyphline.service import worker
-from glyphline.service.catalogue import load_catalogue
 from glyphline.service.client import AsyncClient, RecognitionError
 from glyphline.service.guides import Guides
 from glyphline.service.messages import Fault, Job, JobResult, ModelKey, Ready, Refused, WorkerConfig
+from glyphline.service.metrics import Metrics
 from glyphline.service.model_service import ModelServicer
+from glyphline.service.reloading import Models
 
 CURSED = b"cursed"
 
@@ -115,7 +116,9 @@ async def test_faults_of_the_server_are_told_to_the_log_only(
         raise ZeroDivisionError("a secret")
 
     server = grpc.aio.server()
-    rpc.add_ModelServiceServicer_to_server(ModelServicer(load_catalogue(model_root, None), providers), server)
+    rpc.add_ModelServiceServicer_to_server(
+        ModelServicer(Models(model_root, None, Metrics()).catalogue, providers), server
+    )
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:

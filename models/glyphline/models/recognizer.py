@@ -76,10 +76,9 @@ class Recognizer:
         self.precision = precision
         self.alphabet = Alphabet(bundle.manifest.alphabet)
         self._head = head
-        # OpenVINO prepares itself anew for every shape: it is given few widths, and batches of 1, 2, 4, 8 and so on.
-        self._few_shapes = head.provider.startswith("OpenVINO")
-        step = 2 * BUCKET_STEP if self._few_shapes else BUCKET_STEP
-        self._multiple = lcm(step, bundle.manifest.width_multiple)
+        # OpenVINO and a GPU prepare themselves anew for every shape: they are given few widths, and batches of 1, 2, 4,
+        # 8 and so on.
+        self._few_shapes = not head.provider.startswith("CPUExecutionProvider")
         self._settings = bundle.manifest.image.model_copy(update={"max_width": widest_strip(bundle.manifest)})
 
     @classmethod
@@ -132,6 +131,28 @@ class Recognizer:
         """What the networks really run on, such as `CPUExecutionProvider`, with the variant if it is not the usual."""
         return self._head.provider if self.precision == "fp32" else f"{self._head.provider} {self.precision}"
 
+    def shapes(self, max_batch: int = 32) -> list[tuple[int, int]]:
+        """Lists the shapes that the provider prepares itself for, so that all can be run before anybody waits.
+
+        Lines beyond `image.max_width` are not among them: their shapes come with them.
+
+        Args:
+            max_batch: Most images of one run.
+
+        Returns:
+            Images and width of every run that strips can come to; nothing for ONNX Runtime's CPU kernels, which take
+            any shape as it comes.
+        """
+        if not self._few_shapes:
+            return []
+        widest = self.bundle.manifest.image.max_width
+        widths = sorted({self._bucket(width) for width in range(1, widest + 1)})
+        return [
+            (1 << power, width)
+            for width in widths
+            for power in range(max(1, min(max_batch, MAX_COLUMNS // width)).bit_length())
+        ]
+
     def with_temperature(self, temperature: float) -> Self:
         """Returns the same recogniser with other confidences; the networks are shared, the texts stay the same.
 
@@ -181,9 +202,9 @@ class Recognizer:
                 except ImageError as error:
                     outcomes[index] = error
                 else:
-                    buckets.setdefault(bucket_width(strip.pixels.shape[1], self._multiple), []).append(strip)
+                    buckets.setdefault(self._bucket(strip.pixels.shape[1]), []).append(strip)
         for width, strips in sorted(buckets.items()):
-            if width > bucket_width(manifest.image.max_width, self._multiple):
+            if width > self._bucket(manifest.image.max_width):
                 # A limit on the text's length is meant for strips: of a line it would cut off most.
                 unlimited = replace(resolved, max_output_length=options.max_output_length or LONGEST_LINE)
                 outcomes.update((strip.index, self._read_line(strip, unlimited, timings)) for strip in strips)
@@ -212,11 +233,19 @@ class Recognizer:
         expected = probe.confidence
         if self.precision != "fp32":
             expected = self.bundle.manifest.variants[self.precision].confidence
-        tolerance = _ROUGH_TOLERANCE if self._few_shapes else _PROBE_TOLERANCE
+        tolerance = _ROUGH_TOLERANCE if self._head.provider.startswith("OpenVINO") else _PROBE_TOLERANCE
         if not abs(outcome.confidence - expected) <= tolerance:
             raise BundleError(
                 f"{file}: the probe's confidence is {outcome.confidence:.4f}, {MANIFEST_NAME} says {expected:.4f}"
             )
+
+    def _bucket(self, width: int) -> int:
+        """Returns the width that strips of a normalised width are padded to.
+
+        Of few widths each is an eighth to a sixteenth from the next, the narrow ones 32 columns.
+        """
+        step = max(2 * BUCKET_STEP, 1 << max(0, (width - 1).bit_length() - 4)) if self._few_shapes else BUCKET_STEP
+        return bucket_width(width, lcm(step, self.bundle.manifest.width_multiple))
 
     def _prepare(self, index: int, image: bytes | GreyImage, limits: ImageLimits) -> _Strip:
         grey = image if isinstance(image, GreyImage) else read_image(image, limits)

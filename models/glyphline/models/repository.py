@@ -1,14 +1,21 @@
-"""Where bundles lie: folders `<root>/<name>/<version>/`, several models in several versions side by side."""
+"""Where bundles lie: folders `<root>/<name>/<version>/`, several models in several versions side by side.
 
-from collections.abc import Sequence
+Beside a model's versions may lie `labels.toml`, which gives some of them names: `stable = 3`.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from glyphline.models.bundle import MANIFEST_NAME, Bundle, load_bundle
 from glyphline.models.errors import BundleError, ModelNotFoundError
 
-__all__ = ["DEFAULT_NAME", "ModelRepository", "pretrained_root"]
+__all__ = ["DEFAULT_NAME", "LABELS_NAME", "ModelRepository", "pretrained_root", "read_labels"]
 
 DEFAULT_NAME = "digits"
+LABELS_NAME = "labels.toml"
+_LABEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
 def pretrained_root() -> Path:
@@ -47,6 +54,24 @@ class ModelRepository:
     def names(self) -> list[str]:
         """Returns the names of all models that have a version, sorted."""
         return sorted(self._scan())
+
+    def folders(self) -> Mapping[str, Mapping[int, Path]]:
+        """Returns the folder of every version, by name and version."""
+        return self._scan()
+
+    def labels(self, name: str) -> dict[str, int]:
+        """Returns the labels of a model, with the version that each stands for.
+
+        Args:
+            name: Of the model.
+
+        Raises:
+            BundleError: If a file of labels cannot be read or says what labels cannot be.
+        """
+        labels: dict[str, int] = {}
+        for root in reversed(self.roots):
+            labels.update(read_labels(root / name / LABELS_NAME))
+        return labels
 
     def versions(self, name: str) -> list[int]:
         """Returns the versions of a model, rising.
@@ -135,3 +160,33 @@ class ModelRepository:
 
     def _spell_roots(self) -> str:
         return ", ".join(map(str, self.roots)) or "no folder"
+
+
+def read_labels(file: Path) -> dict[str, int]:
+    """Reads a file of labels: TOML with lines such as `stable = 3`.
+
+    Args:
+        file: The file. None need be there.
+
+    Returns:
+        The version that each label stands for.
+
+    Raises:
+        BundleError: If it cannot be read, or a label is none that could be told from a version.
+    """
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise BundleError(f"{file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BundleError(f"{file}: this is not TOML: {error}") from error
+    for label, version in content.items():
+        if not _LABEL.fullmatch(label) or label == "latest":
+            raise BundleError(
+                f"{file}: {label!r} cannot be a label: up to 32 of a-z, 0-9, - and _, a letter first, and not 'latest'"
+            )
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise BundleError(f"{file}: label {label!r} must stand for the number of a version, not {version!r}")
+    return content

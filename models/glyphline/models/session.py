@@ -24,6 +24,8 @@ Provider = Literal["onnxruntime", "openvino"]
 _PROVIDERS: dict[Device, str] = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 _ERRORS_ONLY = 3  # of ONNX Runtime's severities
+# ONNX Runtime's own default tries every algorithm of cuDNN for every new shape, which takes up to a second each.
+_CUDA_OPTIONS = {"cudnn_conv_algo_search": "HEURISTIC"}
 
 
 class Session(Protocol):
@@ -196,7 +198,7 @@ def _open_onnxruntime(path: Path, device: Device, threads: int, allow_cpu_fallba
     # because ONNX Runtime always computes shapes on the CPU.
     try:
         session: Session = onnxruntime.InferenceSession(
-            path, options, providers=_preferences(provider), enable_fallback=int(fallback)
+            path, options, providers=_with_options(provider), enable_fallback=int(fallback)
         )
     except Exception as error:
         if provider != _PROVIDERS["cpu"]:
@@ -213,9 +215,11 @@ def session_device(session: Session) -> str:
     return str(session.get_providers()[0])
 
 
-def _preferences(provider: str) -> list[str]:
-    """The provider, then the CPU for the few operators that a GPU has no kernels for."""
-    return list(dict.fromkeys([provider, _PROVIDERS["cpu"]]))
+def _with_options(provider: str) -> list[str | tuple[str, dict[str, str]]]:
+    """The provider with its options, then the CPU for the few operators that a GPU has no kernels for."""
+    if provider == _PROVIDERS["cpu"]:
+        return [provider]
+    return [(provider, _CUDA_OPTIONS), _PROVIDERS["cpu"]]
 
 
 def _explain_missing(device: Device, reason: str) -> str:

@@ -35,7 +35,7 @@ Then, from another terminal:
 Every option can be given as an environment variable too: GLYPHLINE_PORT, GLYPHLINE_MAX_BATCH, and so on. What stands on
 the command line counts more. SIGTERM and Ctrl-C drain: health turns NOT_SERVING, new calls are still taken for
 --drain-seconds, those in progress get --grace-seconds, and the exit code is 0. A second signal stops at once, unless it
-comes within a second of the first and so is part of it.
+comes within a second of the first and so is part of it. SIGHUP has --model-repository looked at at once.
 """
 
 
@@ -126,7 +126,17 @@ def serve(
     ] = None,
     models: Annotated[
         str | None,
-        typer.Option(metavar="NAME[:VERSION],…", help="Which models to load.  [default: the latest version of each]"),
+        typer.Option(
+            metavar="NAME[:VERSION],…",
+            help="Which models to load.  [default: of each the latest version, and those with labels]",
+        ),
+    ] = None,
+    reload_seconds: Annotated[
+        float | None,
+        _number(
+            "--reload-seconds",
+            "How often --model-repository is looked at for new versions; 0 is only at SIGHUP.  [default: 5]",
+        ),
     ] = None,
     lexicons: Annotated[
         list[str] | None,
@@ -196,6 +206,13 @@ def serve(
     batch_seconds: Annotated[
         float | None,
         _number("--batch-seconds", "How long a batch may take before its worker is replaced.  [default: 60]"),
+    ] = None,
+    heartbeat_seconds: Annotated[
+        float | None,
+        _number(
+            "--heartbeat-seconds",
+            "How long a worker may give no sign of life before it is replaced.  [default: 15]",
+        ),
     ] = None,
     keepalive_seconds: Annotated[
         float | None, _number("--keepalive-seconds", "Idle time before the server pings a connection.  [default: 60]")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.bundle import MANIFEST_NAME, Bundle, Manifest
-from glyphline.models.repository import ModelRepository, pretrained_root
-from glyphline.service.errors import StartError, UnknownModelError
+from glyphline.models.repository import DEFAULT_NAME
+from glyphline.service.errors import UnknownModelError
+from glyphline.service.messages import ModelKey
 
-__all__ = ["Catalogue", "ServedModel", "load_catalogue"]
+__all__ = ["Catalogue", "ServedModel", "is_version"]
 
 _SHOWN = 100  # characters of a caller's name that a message repeats
 
@@ -44,6 +45,11 @@ class ServedModel:
         )
 
     @property
+    def key(self) -> ModelKey:
+        """The model's name and version."""
+        return self.manifest.name, self.manifest.version
+
+    @property
     def name(self) -> str:
         """The model's name."""
         return self.manifest.name
@@ -55,20 +61,30 @@ class ServedModel:
 
 
 class Catalogue:
-    """The models of a server, by name and version.
+    """The models of a server, by name, version and label. What it holds can be exchanged, all at once.
 
     Args:
         models: At least one; no two of one name and version.
-        default_name: The name that an empty one stands for.
+        default_name: The name that an empty one stands for; None for the usual one.
+        labels: By name of a model: the version that each label stands for, which must be among the models.
     """
 
-    def __init__(self, models: Iterable[ServedModel], default_name: str) -> None:
-        self._models = {
-            (model.name, model.version): model
-            for model in sorted(models, key=lambda model: (model.name, model.version))
-        }
+    def __init__(
+        self,
+        models: Iterable[ServedModel],
+        default_name: str | None = None,
+        labels: Mapping[str, Mapping[str, int]] | None = None,
+    ) -> None:
+        self._wanted_default = default_name
+        self.replace(models, labels or {})
+
+    def replace(self, models: Iterable[ServedModel], labels: Mapping[str, Mapping[str, int]]) -> None:
+        """Holds other models from now on; the arguments are those of the constructor."""
+        self._models = {model.key: model for model in sorted(models, key=lambda model: model.key)}
         self._latest = {model.name: model for model in self._models.values()}  # the last of each name stays
-        self.default_name = default_name
+        self._labels = labels
+        default = DEFAULT_NAME if self._wanted_default is None else self._wanted_default
+        self.default_name = default if default in self._latest else next(iter(self._latest))
 
     def __len__(self) -> int:
         return len(self._models)
@@ -83,16 +99,26 @@ class Catalogue:
         """The names, sorted."""
         return tuple(self._latest)
 
+    @property
+    def health_names(self) -> Sequence[str]:
+        """What health can be asked for: the names, and every model as `name:version`."""
+        return *self.names, *(f"{model.name}:{model.version}" for model in self.models)
+
     def is_latest(self, model: ServedModel) -> bool:
         """Tells whether a model is what its bare name stands for."""
-        return self._latest[model.name] is model
+        return self._latest.get(model.name) is model
+
+    def labels_of(self, model: ServedModel) -> Sequence[str]:
+        """Returns the labels that stand for a model, sorted."""
+        labels = self._labels.get(model.name, {})
+        return sorted(label for label, version in labels.items() if version == model.version)
 
     def find(self, name: str, version: str) -> ServedModel:
         """Finds the model that a request means.
 
         Args:
             name: Its name; empty for the default.
-            version: Its version; empty for the latest.
+            version: Its version, or a label; empty for the latest.
 
         Raises:
             UnknownModelError: If there is none; the message lists those there are.
@@ -101,41 +127,19 @@ class Catalogue:
         if not version:
             model = self._latest.get(name)
         else:
-            model = self._models.get((name, int(version))) if _is_number(version) else None
+            number = int(version) if is_version(version) else self._labels.get(name, {}).get(version)
+            model = None if number is None else self._models.get((name, number))
         if model is None:
             wanted = f"{name[:_SHOWN]}:{version[:_SHOWN]}" if version else name[:_SHOWN]
-            there = ", ".join(f"{model.name}:{model.version}" for model in self.models)
+            there = ", ".join(self._spell(model) for model in self.models)
             raise UnknownModelError(wanted, f"this server has no model {wanted!r}; it has {there}")
         return model
 
+    def _spell(self, model: ServedModel) -> str:
+        labels = ", ".join(self.labels_of(model))
+        return f"{model.name}:{model.version} ({labels})" if labels else f"{model.name}:{model.version}"
 
-def _is_number(version: str) -> bool:
-    return version.isascii() and version.isdigit() and len(version) <= 18
 
-
-def load_catalogue(root: Path | None, wanted: Sequence[str] | None) -> Catalogue:
-    """Finds and verifies the models to serve.
-
-    Args:
-        root: The model repository; None for the models that come with Glyphline.
-        wanted: `name` or `name:version` of each model; None for the latest version of all.
-
-    Raises:
-        StartError: If there is nothing to serve, or a version is no number.
-        ModelNotFoundError: If a wanted model is not there.
-        BundleError: If a bundle is damaged.
-    """
-    repository = ModelRepository([root or pretrained_root()])
-    if not repository.names():
-        raise StartError(f"{root or pretrained_root()}: no model here; a repository has <name>/<version>/manifest.json")
-    models: dict[tuple[str, int], ServedModel] = {}
-    for entry in wanted or repository.names():
-        name, separator, version = entry.partition(":")
-        if separator and not _is_number(version):
-            raise StartError(f"model {entry!r}: the version must be a number, as in digits:1")
-        model = ServedModel.of(repository.load(name, int(version) if separator else None))
-        models[model.name, model.version] = model
-    first = next(iter(models.values())).name
-    names = {model.name for model in models.values()}
-    default = first if wanted or repository.default_name not in names else repository.default_name
-    return Catalogue(models.values(), default)
+def is_version(text: str) -> bool:
+    """Whether a text is the number of a version."""
+    return text.isascii() and text.isdigit() and len(text) <= 18

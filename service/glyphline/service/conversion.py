@@ -197,6 +197,7 @@ def model_message(model: ServedModel, catalogue: Catalogue, provider: str) -> ap
         is_latest=latest,
         execution_provider=provider,
         licence=manifest.licence,
+        labels=catalogue.labels_of(model),
         evaluations=[
             api.ModelEvaluation(
                 data_set=evaluation.data_set,

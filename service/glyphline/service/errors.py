@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from glyphline.models.errors import GlyphlineError, ModelNotFoundError
 
 __all__ = [
@@ -10,6 +12,7 @@ __all__ = [
     "FatalImageError",
     "IdleStreamError",
     "InternalError",
+    "ModelRefusedError",
     "NotReadyError",
     "PermissionDeniedError",
     "QueueFullError",
@@ -161,3 +164,20 @@ class IdleStreamError(ServiceError):
 
 class StartError(ServiceError):
     """The server cannot start. The message says what to change."""
+
+
+class ModelRefusedError(StartError):
+    """A worker cannot hold one of its models.
+
+    Attributes:
+        folder: Where the model lies.
+        message: What is wrong with it.
+    """
+
+    def __init__(self, folder: Path, message: str) -> None:
+        super().__init__(folder, message)
+        self.folder = folder
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message

@@ -13,7 +13,19 @@ from glyphline.models.errors import ImageError
 from glyphline.models.image import ImageLimits
 from glyphline.models.session import Device, Provider
 
-__all__ = ["Fault", "Job", "JobResult", "ModelKey", "Ready", "Refused", "WorkerConfig"]
+__all__ = [
+    "Beat",
+    "Fault",
+    "Job",
+    "JobResult",
+    "ModelKey",
+    "Ping",
+    "Pong",
+    "Ready",
+    "Refused",
+    "Unload",
+    "WorkerConfig",
+]
 
 ModelKey = tuple[str, int]  # name and version
 
@@ -26,12 +38,14 @@ class WorkerConfig:
         models: Folder of every bundle.
         device: What runs the networks.
         allow_cpu_fallback: Whether a GPU may be replaced by the CPU.
-        provider: What runs the networks on the device.
-        precision: Which variant of the networks.
         limits: How large an image may be.
         max_batch: Most images of one run of a network.
         lexicons: File of every lexicon, by name.
         language_models: File of every language model, by name.
+        provider: What runs the networks on the device.
+        precision: Which variant of the networks.
+        manifests: Hash of the manifest of a folder, which must not have changed since; of none that are not here.
+        beat_seconds: How often the worker says that it lives while it reads a batch.
     """
 
     models: tuple[Path, ...]
@@ -43,6 +57,8 @@ class WorkerConfig:
     language_models: Mapping[str, Path] = field(default_factory=dict)
     provider: Provider = "onnxruntime"
     precision: Precision = "fp32"
+    manifests: Mapping[Path, str] = field(default_factory=dict)
+    beat_seconds: float = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +78,37 @@ class Refused:
 
     Attributes:
         message: The reason.
+        folder: The bundle that is at fault; None if none is.
     """
 
     message: str
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Asks a worker that has nothing to do whether it lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """The worker does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """The worker is still at work on its batch; more will follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unload:
+    """Models that nobody reads with any more; the worker answers what it still holds.
+
+    Attributes:
+        models: The models.
+    """
+
+    models: tuple[ModelKey, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ The families that begin with `grpc_server_` are in `grpc_metrics`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from prometheus_client import (
@@ -70,6 +72,8 @@ REASONS = (
     "rate",
     "idle",
 )
+LOADS = ("loaded", "refused")
+EDITS = ("insertion", "deletion", "substitution")
 STAGES = ("decode_image", "infer", "search", "encode")
 UNKNOWN = "unknown"  # the model of a request that names none that is held
 
@@ -79,6 +83,8 @@ _CONFIDENCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0
 _COLUMNS = tuple(2**power for power in range(5, 16))  # 32 to 32,768, the longest line
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _MODEL = ("model", "version")
+_INFO = (*_MODEL, "head", "provider", "manifest_sha256")
+_REMEMBERED_MODELS = 4  # that are not held any more
 
 
 class Metrics:
@@ -134,7 +140,7 @@ class Metrics:
         self.model_info = Gauge(
             "glyphline_model_info",
             "Always 1; the labels say what a model is and what runs it.",
-            (*_MODEL, "head", "provider", "manifest_sha256"),
+            _INFO,
             registry=self.registry,
         )
         self.confidence = Histogram(
@@ -175,10 +181,17 @@ class Metrics:
         self.evaluated = Counter(
             "glyphline_evaluated_total", "Readings compared with a reference text.", _MODEL, registry=self.registry
         )
+        self.model_loads = Counter(
+            "glyphline_model_loads_total",
+            "Versions of models that were loaded, or refused because they cannot be used.",
+            ("model", "outcome"),
+            registry=self.registry,
+        )
         self.workers = Gauge("glyphline_workers", "Workers that are ready or at work.", registry=self.registry)
         self.worker_losses = Counter(
             "glyphline_worker_losses_total", "Workers that died and were replaced.", registry=self.registry
         )
+        self._retired: deque[ServedModel] = deque()
         for reason in REASONS:
             self.rejected.labels(reason)
         for stage in STAGES:
@@ -188,23 +201,55 @@ class Metrics:
         """Makes every series of the models, so that a rate over the first event is right."""
         for model in catalogue.models:
             labels = _labels(model)
-            self.model_ready.labels(*labels).set(0)
+            for outcome in LOADS:
+                self.model_loads.labels(model.name, outcome)
             for decoder in DECODERS:
                 for outcome in OUTCOMES:
                     self.images.labels(*labels, decoder, outcome)
-            for kind in ("insertion", "deletion", "substitution"):
+            for kind in EDITS:
                 self.edits.labels(*labels, kind)
-            for histogram in (self.confidence, self.columns):
-                histogram.labels(*labels)
-            for counter in (
-                self.truncated,
-                self.empty,
-                self.too_wide,
-                self.reference_characters,
-                self.exact_matches,
-                self.evaluated,
-            ):
-                counter.labels(*labels)
+            for family in self._families_of_models():
+                family.labels(*labels)
+
+    def retire_model(self, model: ServedModel) -> None:
+        """Takes note that a model is not held any more.
+
+        What it counted stays for a while, so that the last of it is collected, and for no more than a few models, so
+        that a server that has seen many does not tell of all.
+        """
+        labels = _labels(model)
+        self.model_ready.labels(*labels).set(0)
+        for sample in [sample for family in self.model_info.collect() for sample in family.samples]:
+            if (sample.labels["model"], sample.labels["version"]) == labels:
+                self.model_info.remove(*(sample.labels[name] for name in _INFO))
+        self._retired.append(model)
+        if len(self._retired) > _REMEMBERED_MODELS:
+            self._forget_model(_labels(self._retired.popleft()))
+
+    def _forget_model(self, labels: tuple[str, str]) -> None:
+        """Removes all series of a model."""
+        series: list[tuple[Counter | Gauge | Histogram, tuple[str, ...]]] = [
+            (family, ()) for family in self._families_of_models()
+        ]
+        series += [(self.images, (decoder, outcome)) for decoder in (*DECODERS, UNKNOWN) for outcome in OUTCOMES]
+        series += [(self.edits, (kind,)) for kind in EDITS]
+        for family, more in series:
+            with suppress(KeyError):
+                family.remove(*labels, *more)
+
+    def _families_of_models(self) -> Sequence[Counter | Gauge | Histogram]:
+        """Returns the families that have only a model's name and version for labels."""
+        return (
+            self.model_ready,
+            self.confidence,
+            self.columns,
+            self.truncated,
+            self.empty,
+            self.too_wide,
+            self.reference_characters,
+            self.exact_matches,
+            self.evaluated,
+        )
 
     def set_models_ready(self, catalogue: Catalogue, ready: bool) -> None:
         """Tells whether the models can be used."""

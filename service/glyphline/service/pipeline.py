@@ -14,6 +14,7 @@ from glyphline.service.batcher import Batcher, Done, Item
 from glyphline.service.catalogue import ServedModel
 from glyphline.service.entries import Expired, Failed, Finished, Outcome, Withdrawn
 from glyphline.service.errors import DeadlineError, FatalImageError, InternalError, QueueFullError
+from glyphline.service.in_progress import InProgress
 from glyphline.service.metrics import Metrics
 from glyphline.service.references import RecentReadings, RememberedReading
 from glyphline.service.spans import record_image
@@ -54,6 +55,7 @@ class Pipeline:
 
     def __init__(self, admission: Admission, batcher: Batcher, readings: RecentReadings, metrics: Metrics) -> None:
         self.admission = admission
+        self.in_progress = InProgress()
         self._batcher = batcher
         self._readings = readings
         self._metrics = metrics
@@ -86,6 +88,12 @@ class Pipeline:
             NotReadyError: If there is nobody to read.
             QueueFullError: If the images do not fit in the queue; then none is read.
         """
+        with self.in_progress.working():
+            return await self._read_all(requests, client, deadline)
+
+    async def _read_all(
+        self, requests: Sequence[ReadRequest | GlyphlineError], client: str, deadline: float | None
+    ) -> list[Answer | GlyphlineError]:
         self.admission.check_ready()
         admitted = [await self._admit(request, client, deadline) for request in requests]
         items = [item for item in admitted if isinstance(item, Item)]

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import grpc
@@ -22,7 +22,7 @@ from glyphline.service.addresses import bracketed, check_address
 from glyphline.service.admission import Admission
 from glyphline.service.batcher import Batcher, Done, Item
 from glyphline.service.batching import BatchQueue
-from glyphline.service.catalogue import load_catalogue
+from glyphline.service.catalogue import ServedModel
 from glyphline.service.closing import ClosingInterceptor
 from glyphline.service.entries import BatchLimits
 from glyphline.service.errors import StartError
@@ -38,11 +38,12 @@ from glyphline.service.model_service import ModelServicer
 from glyphline.service.parsing import ParsingInterceptor
 from glyphline.service.pipeline import Pipeline
 from glyphline.service.references import RecentReadings
+from glyphline.service.reloading import Models
 from glyphline.service.security.protection import Protection
 from glyphline.service.servicer import RecognitionServicer
 from glyphline.service.settings import ServerSettings
 from glyphline.service.tracing import open_tracing
-from glyphline.service.workers import WorkerPool
+from glyphline.service.workers import BEATS, WorkerPool
 
 __all__ = ["Server", "run", "serve"]
 
@@ -51,6 +52,7 @@ logger = logging.getLogger(__name__)
 SERVICES = tuple(service.full_name for service in recognition_pb2.DESCRIPTOR.services_by_name.values())
 EXIT_FAILED = 1
 _SAME_SIGNAL_SECONDS = 1.0
+_PING_SHARE = 0.8  # of the shortest interval: a ping that is held up on its way makes the next one seem early
 _HANDSHAKE_SECONDS = 20.0  # for TLS and the first words of HTTP/2
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -69,10 +71,12 @@ class Server:
         self._settings = settings
         clock = asyncio.get_running_loop().time
         self.metrics = Metrics()
-        self.catalogue = load_catalogue(settings.model_repository, settings.models)
+        self.models = Models(settings.model_repository, settings.models, self.metrics)
+        self.catalogue = self.models.catalogue
         self.metrics.add_models(self.catalogue)
         self.guides = load_guides(settings.lexicons, settings.language_models)
-        self._health = Health([*SERVICES, *self.catalogue.names])
+        self._health = Health(SERVICES)
+        self._health.set_models(self.catalogue.health_names)
         queue: BatchQueue[Item, Done] = BatchQueue(
             max_items=settings.max_queue,
             max_bytes=settings.max_queue_bytes,
@@ -87,18 +91,8 @@ class Server:
         batcher = Batcher(queue, self.metrics, batch_seconds=settings.batch_seconds, clock=clock)
         self.workers = WorkerPool(
             settings.workers or (available_threads() if settings.device == "cpu" else 1),
-            WorkerConfig(
-                models=tuple(model.path for model in self.catalogue.models),
-                device=settings.device,
-                allow_cpu_fallback=settings.allow_cpu_fallback,
-                provider=settings.provider,
-                precision=settings.precision,
-                limits=settings.limits,
-                max_batch=settings.max_batch,
-                lexicons=settings.lexicons,
-                language_models=settings.language_models,
-            ),
             start_seconds=settings.start_seconds,
+            silence_seconds=settings.heartbeat_seconds,
             on_idle=batcher.schedule,
             on_change=self._on_worker_change,
             on_loss=self.metrics.worker_losses.inc,
@@ -113,12 +107,13 @@ class Server:
             metrics=self.metrics,
         )
         self._pipeline = Pipeline(admission, batcher, RecentReadings(settings.remembered_readings), self.metrics)
-        self._calls = MetricsInterceptor(self.metrics.registry)
+        self._calls = MetricsInterceptor(self.metrics.registry, recognition_pb2.DESCRIPTOR.services_by_name.values())
         self._closing = ClosingInterceptor(self.metrics)
         self._protection = Protection(settings, self.metrics)
         self._tracing = open_tracing() if settings.tracing else None
         self._server = self._make_server()
         self._metrics_endpoint: MetricsEndpoint | None = None
+        self._following: asyncio.Task[None] | None = None
         self.port = 0
         self.metrics_port = 0
 
@@ -142,8 +137,11 @@ class Server:
         await self._server.start()
         self._protection.follow()
         logger.info("listening", extra={"host": settings.host, "port": self.port, "metrics_port": self.metrics_port})
-        await self.workers.start()
-        self.metrics.set_providers(self.catalogue, self.workers.providers)
+        await self.models.start(self.workers, self._configure)
+        self._on_model_change()
+        if settings.model_repository is not None:
+            following = self.models.follow(settings.reload_seconds, self._pipeline.in_progress, self._on_model_change)
+            self._following = asyncio.create_task(following)
         names = [f"{model.name}:{model.version}" for model in self.catalogue.models]
         providers = sorted(set(self.workers.providers.values()))
         guides = {"lexicons": sorted(self.guides.lexicons), "language_models": sorted(self.guides.language_models)}
@@ -158,6 +156,9 @@ class Server:
         """
         self._health.stop()
         self.metrics.set_models_ready(self.catalogue, False)
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait({self._following})
         if drain_seconds:
             logger.info("draining", extra={"seconds": drain_seconds})
             await asyncio.sleep(drain_seconds)
@@ -174,6 +175,31 @@ class Server:
     def kill(self) -> None:
         """Ends the workers at once."""
         self.workers.kill()
+
+    def _configure(self, models: Iterable[ServedModel]) -> WorkerConfig:
+        """Makes what a worker is to hold."""
+        settings = self._settings
+        manifests = {model.path: model.manifest_sha256 for model in models}
+        return WorkerConfig(
+            models=tuple(manifests),
+            manifests=manifests,
+            device=settings.device,
+            allow_cpu_fallback=settings.allow_cpu_fallback,
+            provider=settings.provider,
+            precision=settings.precision,
+            limits=settings.limits,
+            max_batch=settings.max_batch,
+            lexicons=settings.lexicons,
+            language_models=settings.language_models,
+            beat_seconds=settings.heartbeat_seconds / BEATS,
+        )
+
+    def _on_model_change(self) -> None:
+        """Follows the catalogue."""
+        self.metrics.add_models(self.catalogue)
+        self.metrics.set_models_ready(self.catalogue, self._health.serving)
+        self.metrics.set_providers(self.catalogue, self.workers.providers)
+        self._health.set_models(self.catalogue.health_names)
 
     def _on_worker_change(self, living: int) -> None:
         """Follows the workers: a server without any is not ready."""
@@ -276,6 +302,8 @@ async def _serve(settings: ServerSettings, on_ready: Callable[[Server], None] | 
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)
+    if settings.model_repository is not None:  # else the end of a terminal ends the server, as is usual
+        loop.add_signal_handler(signal.SIGHUP, server.models.ask)
     stopping = asyncio.create_task(stop.wait())
     starting = asyncio.create_task(server.start())
     try:
@@ -309,7 +337,7 @@ def _options(settings: ServerSettings) -> list[tuple[str, int]]:
         ("grpc.max_connection_idle_ms", _milliseconds(settings.max_idle_seconds)),
         ("grpc.max_concurrent_streams", settings.max_connection_calls),
         ("grpc.server_handshake_timeout_ms", _milliseconds(min(_HANDSHAKE_SECONDS, settings.max_idle_seconds))),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", _milliseconds(settings.min_ping_seconds)),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", _milliseconds(_PING_SHARE * settings.min_ping_seconds)),
     ]
     if settings.max_connection_age_seconds is not None:
         options += [

@@ -41,7 +41,8 @@ class ServerSettings(BaseSettings):
         provider: What runs the networks on the device.
         precision: Which variant of the networks; every model that is loaded must have it.
         model_repository: Folder of `<name>/<version>/manifest.json`. None: the models that come with Glyphline.
-        models: Models to load, as `name` (its latest version) or `name:version`. None: the latest of each.
+        models: Models to load, as `name` (its latest version and those with labels) or `name:version`. None: all names.
+        reload_seconds: How often the model repository is looked at for new versions. 0: only at SIGHUP.
         lexicons: Files of one word a line, by the name that requests call them by; written `name=file`.
         language_models: ARPA files of characters, in the same way.
         max_batch: Most images that a worker gets at once.
@@ -60,6 +61,7 @@ class ServerSettings(BaseSettings):
         grace_seconds: How long calls in progress may then take to end.
         start_seconds: How long a worker may take to load its models.
         batch_seconds: How long a worker may take over a batch before it is taken for dead and replaced.
+        heartbeat_seconds: How long a worker, at work or not, may give no sign of life before it is replaced.
         keepalive_seconds: Idle time after which the server pings a connection.
         min_ping_seconds: Shortest interval of pings that a client may keep.
         max_connection_age_seconds: Age at which a connection is closed, so that clients spread over replicas.
@@ -92,6 +94,7 @@ class ServerSettings(BaseSettings):
     precision: Precision = "fp32"
     model_repository: Path | None = None
     models: Annotated[list[str] | None, NoDecode] = None
+    reload_seconds: float = Field(default=5.0, ge=0)
     lexicons: Annotated[dict[str, Path], NoDecode] = Field(default_factory=dict)
     language_models: Annotated[dict[str, Path], NoDecode] = Field(default_factory=dict)
     max_batch: int = Field(default=32, ge=1)
@@ -110,6 +113,7 @@ class ServerSettings(BaseSettings):
     grace_seconds: float = Field(default=30.0, ge=0)
     start_seconds: float = Field(default=120.0, gt=0)
     batch_seconds: float = Field(default=60.0, gt=0)
+    heartbeat_seconds: float = Field(default=15.0, gt=0)
     keepalive_seconds: float = Field(default=60.0, gt=0)
     min_ping_seconds: float = Field(default=10.0, gt=0)
     max_connection_age_seconds: float | None = Field(default=None, gt=0)

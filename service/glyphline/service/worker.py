@@ -1,31 +1,53 @@
 """The worker process: holds the recognisers and reads one batch after another.
 
 It ends when its pipe closes, so that it never outlives the front process, and ignores the signals that stop a server,
-so that the front process can finish what is in progress.
+so that the front process can finish what is in progress. While it reads, a thread of it says now and then that it
+lives; while it waits, it answers when it is asked.
 """
 
 from __future__ import annotations
 
+import gc
+import hashlib
 import signal
+import threading
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import numpy as np
 
-from glyphline.models.bundle import Manifest, load_bundle
+from glyphline.models.bundle import MANIFEST_NAME, Manifest, load_bundle
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
-from glyphline.models.errors import GlyphlineError, ImageError
+from glyphline.models.errors import BundleError, DeviceError, GlyphlineError, ImageError
 from glyphline.models.image import GreyImage
-from glyphline.models.recognizer import BUCKET_STEP, Recognizer, StageTimings
+from glyphline.models.recognizer import Recognizer, StageTimings
 from glyphline.service.guides import Guides, load_guides
-from glyphline.service.messages import Fault, Job, JobResult, ModelKey, Ready, Refused, WorkerConfig
+from glyphline.service.messages import (
+    Beat,
+    Fault,
+    Job,
+    JobResult,
+    ModelKey,
+    Ping,
+    Pong,
+    Ready,
+    Refused,
+    Unload,
+    WorkerConfig,
+)
 
 __all__ = ["main"]
 
-_CPU_WARM_UP_WIDTHS = (64, 256)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the front process's affair
+_USUAL_WIDTHS = (64, 256)
+
+Recognizers = dict[ModelKey, Recognizer]
 
 
 def main(connection: Connection, config: WorkerConfig) -> None:
@@ -36,61 +58,135 @@ def main(connection: Connection, config: WorkerConfig) -> None:
         config: What to hold.
     """
     warnings.filterwarnings("ignore", module=r"PIL\.")  # whoever sends a damaged file is told by its error
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+    recognizers: Recognizers = {}
+    folder: Path | None = None
     try:
         guides = load_guides(config.lexicons, config.language_models)
-        recognizers = _load(config, guides)
-    except GlyphlineError as error:
+        for folder in config.models:
+            recognizer = _load(folder, config, guides)
+            manifest = recognizer.bundle.manifest
+            recognizers[manifest.name, manifest.version] = recognizer
+    except DeviceError as error:
         connection.send(Refused(str(error)))
         return
-    connection.send(Ready({key: recognizer.provider for key, recognizer in recognizers.items()}))
+    except GlyphlineError as error:
+        connection.send(Refused(str(error), folder))
+        return
+    connection.send(_held(recognizers))
+    pulse = _Pulse(connection, config.beat_seconds)
     while True:
         try:
-            job: Job = connection.recv()
+            message: Job | Ping | Unload = connection.recv()
         except EOFError:
             return
-        connection.send(_read(recognizers[job.model], job, config, guides))
+        answer: JobResult | Pong | Ready
+        match message:
+            case Job():
+                with pulse.beating():
+                    answer = _serve(recognizers, message, config, guides)
+            case Unload(models):
+                for key in models:
+                    recognizers.pop(key, None)
+                gc.collect()
+                answer = _held(recognizers)
+            case Ping():
+                answer = Pong()
+        connection.send(answer)
 
 
-def _load(config: WorkerConfig, guides: Guides) -> dict[ModelKey, Recognizer]:
-    """Loads every model, lets it read its probe, and warms it."""
-    recognizers = {}
-    for folder in config.models:
-        recognizer = Recognizer.load(
-            load_bundle(folder),
-            device=config.device,
-            threads=1,
-            allow_cpu_fallback=config.allow_cpu_fallback,
-            provider=config.provider,
-            precision=config.precision,
-        )
-        _warm(recognizer, config.max_batch)
-        guides.bind(recognizer.alphabet)
-        manifest = recognizer.bundle.manifest
-        recognizers[manifest.name, manifest.version] = recognizer
-    return recognizers
+class _Pulse:
+    """A thread that says that the process lives, while it is at work; else nobody would listen.
+
+    Args:
+        connection: Where it is said. What is sent within `beating` needs no care; nothing else must be.
+        seconds: How often.
+    """
+
+    def __init__(self, connection: Connection, seconds: float) -> None:
+        self._connection = connection
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._working = False
+        threading.Thread(target=self._run, name="glyphline-pulse", daemon=True).start()
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Beats until it is left."""
+        with self._lock:
+            self._working = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._working = False
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(self._seconds)
+            with self._lock:
+                if self._working:
+                    try:
+                        self._connection.send(Beat())
+                    except OSError:  # the front process is gone, and this one goes, too
+                        return
+
+
+def _held(recognizers: Recognizers) -> Ready:
+    return Ready({key: recognizer.provider for key, recognizer in recognizers.items()})
+
+
+def _load(folder: Path, config: WorkerConfig, guides: Guides) -> Recognizer:
+    """Loads a model, lets it read its probe, and warms it."""
+    bundle = load_bundle(folder)
+    expected = config.manifests.get(folder)
+    if expected and hashlib.sha256(bundle.file(MANIFEST_NAME).read_bytes()).hexdigest() != expected:
+        raise BundleError(f"{folder} has changed since the server loaded it; put it back, and what is new beside it")
+    recognizer = Recognizer.load(
+        bundle,
+        device=config.device,
+        threads=1,
+        allow_cpu_fallback=config.allow_cpu_fallback,
+        provider=config.provider,
+        precision=config.precision,
+    )
+    _warm(recognizer, config.max_batch)
+    guides.bind(recognizer.alphabet)
+    return recognizer
 
 
 def _warm(recognizer: Recognizer, max_batch: int) -> None:
-    """Pays now for what the first requests would pay for: memory, and on a GPU a choice of kernels for every shape.
+    """Pays now for what the first requests would pay for: memory, and kernels for every shape where they are made so.
 
-    OpenVINO makes kernels for every shape, too, which takes a moment each: the rest are made when they first come.
+    Raises:
+        BundleError: If the model cannot be run in one of them.
     """
     manifest = recognizer.bundle.manifest
-    on_cpu = recognizer.provider.startswith(("CPUExecutionProvider", "OpenVINO"))
-    widths = _CPU_WARM_UP_WIDTHS if on_cpu else range(BUCKET_STEP, manifest.image.max_width + 1, BUCKET_STEP)
-    sizes = (1,) if on_cpu else (1, max_batch)
-    for width in widths:
-        for size in sizes:
-            recognizer.recognize([_blank(manifest, width)] * size, DecodingOptions("greedy"), max_batch=max_batch)
-    recognizer.recognize([_blank(manifest, _CPU_WARM_UP_WIDTHS[0])], DecodingOptions("beam"), max_batch=max_batch)
+    widest = manifest.image.max_width
+    shapes = recognizer.shapes(max_batch) or [(1, min(width, widest)) for width in _USUAL_WIDTHS]
+    runs = [(size, width, DecodingOptions("greedy")) for size, width in shapes]
+    for size, width, options in [*runs, (1, min(_USUAL_WIDTHS[0], widest), DecodingOptions("beam"))]:
+        try:
+            recognizer.recognize([_blank(manifest, min(width, widest))] * size, options, max_batch=max_batch)
+        except Exception as error:
+            raise BundleError(
+                f"{recognizer.bundle.path}: the model cannot be run with {size} images of width {width}: {error}"
+            ) from error
 
 
 def _blank(manifest: Manifest, width: int) -> GreyImage:
     """Returns an image that is `width` wide after it is brought to the model's form."""
-    inner = max(1, min(width, manifest.image.max_width) - 2 * manifest.image.padding)
+    inner = max(1, width - 2 * manifest.image.padding)
     return GreyImage(np.full((manifest.image.height, inner), 255, dtype=np.uint8))
+
+
+def _serve(recognizers: Recognizers, job: Job, config: WorkerConfig, guides: Guides) -> JobResult:
+    """Reads a batch with the model that it is for."""
+    recognizer = recognizers.get(job.model)
+    if recognizer is None:
+        return JobResult([Fault(f"this worker does not hold {job.model}")] * len(job.images), 0.0)
+    return _read(recognizer, job, config, guides)
 
 
 def _read(recognizer: Recognizer, job: Job, config: WorkerConfig, guides: Guides) -> JobResult:

@@ -158,7 +158,7 @@ class AsyncClient:
         image: ImageInput,
         *,
         model: str = "",
-        version: int | None = None,
+        version: int | str | None = None,
         options: DecodingOptions | None = None,
         priority: Priority = "normal",
         reference: str | None = None,
@@ -170,7 +170,7 @@ class AsyncClient:
         Args:
             image: A file's bytes, a path, a Pillow image or an array.
             model: Name of the model; empty for the server's default.
-            version: Its version; None for the latest.
+            version: Its version, or a label; None for the latest.
             options: How to decode; None for the model's defaults.
             priority: Which waiting requests go first.
             reference: The true text, if known; the result then has an evaluation.
@@ -194,7 +194,7 @@ class AsyncClient:
         images: Iterable[ImageInput],
         *,
         model: str = "",
-        version: int | None = None,
+        version: int | str | None = None,
         options: DecodingOptions | None = None,
         priority: Priority = "normal",
         references: Iterable[str | None] | None = None,
@@ -207,7 +207,7 @@ class AsyncClient:
         Args:
             images: As in `recognize`; they are taken as they are needed.
             model: Name of the model; empty for the server's default.
-            version: Its version; None for the latest.
+            version: Its version, or a label; None for the latest.
             options: How to decode; None for the model's defaults.
             priority: Which waiting requests go first.
             references: The true text of each image, None where it is not known.
@@ -247,7 +247,7 @@ class AsyncClient:
         items: Iterable[tuple[str, ImageInput]] | AsyncIterable[tuple[str, ImageInput]],
         *,
         model: str = "",
-        version: int | None = None,
+        version: int | str | None = None,
         options: DecodingOptions | None = None,
         priority: Priority = "normal",
         timeout: float | None = None,
@@ -257,7 +257,7 @@ class AsyncClient:
         Args:
             items: Id and image of each; taken as fast as the server reads.
             model: Name of the model; empty for the server's default.
-            version: Its version; None for the latest.
+            version: Its version, or a label; None for the latest.
             options: How to decode; None for the model's defaults.
             priority: Which waiting requests go first.
             timeout: Seconds for the whole stream; None for no limit.
@@ -329,7 +329,9 @@ class AsyncClient:
             if not token:
                 return models
 
-    async def get_model(self, name: str = "", version: int | None = None, *, timeout: float | None = None) -> ModelInfo:
+    async def get_model(
+        self, name: str = "", version: int | str | None = None, *, timeout: float | None = None
+    ) -> ModelInfo:
         """Describes one model.
 
         Raises:

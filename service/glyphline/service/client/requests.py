@@ -57,7 +57,7 @@ def channel_options(max_message_bytes: int) -> list[tuple[str, int | str]]:
 
 
 def make_config(
-    model: str, version: int | None, options: DecodingOptions | None, priority: Priority
+    model: str, version: int | str | None, options: DecodingOptions | None, priority: Priority
 ) -> api.RecognitionConfig:
     """Converts what a caller asks for.
 

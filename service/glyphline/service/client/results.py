@@ -106,6 +106,7 @@ class ModelInfo:
         is_latest: Whether requests without a version use it.
         execution_provider: What runs it.
         licence: Of the weights.
+        labels: What stands for this version besides its number.
     """
 
     name: str
@@ -120,6 +121,7 @@ class ModelInfo:
     is_latest: bool
     execution_provider: str
     licence: str
+    labels: tuple[str, ...]
 
 
 def read_result(response: api.RecognizeResponse) -> Result:
@@ -172,6 +174,7 @@ def read_model(message: api.Model) -> ModelInfo:
         is_latest=message.is_latest,
         execution_provider=message.execution_provider,
         licence=message.licence,
+        labels=tuple(message.labels),
     )
 
 

@@ -157,7 +157,7 @@ class Client:
         image: ImageInput,
         *,
         model: str = "",
-        version: int | None = None,
+        version: int | str | None = None,
         options: DecodingOptions | None = None,
         priority: Priority = "normal",
         reference: str | None = None,
@@ -169,7 +169,7 @@ class Client:
         Args:
             image: A file's bytes, a path, a Pillow image or an array.
             model: Name of the model; empty for the server's default.
-            version: Its version; None for the latest.
+            version: Its version, or a label; None for the latest.
             options: How to decode; None for the model's defaults.
             priority: Which waiting requests go first.
             reference: The true text, if known; the result then has an evaluation.
@@ -193,7 +193,7 @@ class Client:
         images: Iterable[ImageInput],
         *,
         model: str = "",
-        version: int | None = None,
+        version: int | str | None = None,
         options: DecodingOptions | None = None,
         priority: Priority = "normal",
         references: Iterable[str | None] | None = None,
@@ -206,7 +206,7 @@ class Client:
         Args:
             images: As in `recognize`; they are taken as they are needed.
             model: Name of the model; empty for the server's default.
-            version: Its version; None for the latest.
+            version: Its version, or a label; None for the latest.
             options: How to decode; None for the model's defaults.
             priority: Which waiting requests go first.
             references: The true text of each image, None where it is not known.
@@ -242,7 +242,7 @@ class Client:
         items: Iterable[tuple[str, ImageInput]],
         *,
         model: str = "",
-        version: int | None = None,
+        version: int | str | None = None,
         options: DecodingOptions | None = None,
         priority: Priority = "normal",
         timeout: float | None = None,
@@ -252,7 +252,7 @@ class Client:
         Args:
             items: Id and image of each; taken as fast as the server reads.
             model: Name of the model; empty for the server's default.
-            version: Its version; None for the latest.
+            version: Its version, or a label; None for the latest.
             options: How to decode; None for the model's defaults.
             priority: Which waiting requests go first.
             timeout: Seconds for the whole stream; None for no limit.
@@ -328,7 +328,7 @@ class Client:
             if not token:
                 return models
 
-    def get_model(self, name: str = "", version: int | None = None, *, timeout: float | None = None) -> ModelInfo:
+    def get_model(self, name: str = "", version: int | str | None = None, *, timeout: float | None = None) -> ModelInfo:
         """Describes one model.
 
         Raises:

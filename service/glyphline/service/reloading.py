@@ -1,0 +1,190 @@
+"""The models of a running server: opened at the start, and exchanged while it serves.
+
+A new version is verified here and loaded by new workers before any request is given to it; what is wrong with it leaves
+all as it was. A version that is not wanted any more is dropped once the reads that began before have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from glyphline.models.errors import GlyphlineError
+from glyphline.models.repository import ModelRepository, pretrained_root
+from glyphline.service.catalogue import Catalogue, ServedModel
+from glyphline.service.errors import ModelRefusedError, StartError
+from glyphline.service.in_progress import InProgress
+from glyphline.service.messages import ModelKey, WorkerConfig
+from glyphline.service.metrics import Metrics
+from glyphline.service.selection import Choice, Selection, Signature, signature
+from glyphline.service.workers import WorkerPool
+
+__all__ = ["Models"]
+
+logger = logging.getLogger(__name__)
+
+
+class Models:
+    """Keeps the catalogue and the workers at what the repository says.
+
+    Args:
+        root: The model repository; None for the models that come with Glyphline.
+        wanted: `name` or `name:version` of each model; None for all.
+        metrics: What is counted.
+
+    Raises:
+        StartError: If there is nothing to serve, or a version is no number.
+        ModelNotFoundError: If a wanted model is not there.
+        BundleError: If all that there is of a model is damaged, or labels are.
+    """
+
+    def __init__(self, root: Path | None, wanted: Sequence[str] | None, metrics: Metrics) -> None:
+        self._root = root or pretrained_root()
+        self._repository = ModelRepository([self._root])
+        if not self._repository.names():
+            raise StartError(f"{self._root}: no model here; a repository has <name>/<version>/manifest.json")
+        self._metrics = metrics
+        self._selection = Selection(self._repository, wanted)
+        self._held: dict[ModelKey, ServedModel] = {}
+        self._signatures: dict[ModelKey, Signature] = {}
+        self._seen: Signature = ()
+        self._choice = Choice({}, {}, ())
+        self._asked = asyncio.Event()
+        self._open()
+        default = wanted[0].partition(":")[0] if wanted else None
+        self.catalogue = Catalogue(self._held.values(), default, self._choice.labels)
+
+    async def start(self, pool: WorkerPool, configure: Callable[[Iterable[ServedModel]], WorkerConfig]) -> None:
+        """Starts the workers with the models. If they refuse one, an earlier version takes its place.
+
+        Args:
+            pool: The workers.
+            configure: Makes what a worker is to hold.
+
+        Raises:
+            StartError: If they cannot start.
+        """
+        self._pool, self._configure = pool, configure
+        while True:
+            try:
+                await pool.start(configure(self._held.values()))
+                break
+            except ModelRefusedError as error:
+                refused = next(model for model in self._held.values() if model.path == error.folder)
+                self._refuse(refused.key, refused.path, error)
+                del self._held[refused.key]
+                self._open()
+                self.catalogue.replace(self._held.values(), self._choice.labels)
+        self._seen = signature(self._root)
+
+    async def follow(self, seconds: float, reads: InProgress, on_change: Callable[[], None]) -> None:
+        """Looks at the repository again and again, for ever.
+
+        Args:
+            seconds: How often; 0 for only when asked.
+            reads: The reads in progress, which end before what they may use is dropped.
+            on_change: Called when the catalogue has changed.
+        """
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), seconds or None)
+            forced = self._asked.is_set()
+            self._asked.clear()
+            try:
+                await self._update(forced, reads, on_change)
+            except Exception:
+                logger.exception("models cannot be brought up to date")
+
+    def ask(self) -> None:
+        """Has the repository looked at now, and what was refused tried again."""
+        self._asked.set()
+
+    async def _update(self, forced: bool, reads: InProgress, on_change: Callable[[], None]) -> None:
+        seen = await asyncio.to_thread(signature, self._root)
+        if seen == self._seen and not forced:
+            return
+        self._seen = seen
+        if forced:
+            self._selection.forgive()
+        while True:
+            held = {key: model.path for key, model in self._held.items()}
+            choice = await asyncio.to_thread(self._selection.choose, held, self._choice.labels)
+            new = next((key for key in choice.folders if key not in held), None)
+            if new is None:
+                break
+            await self._load(new, choice.folders[new])
+        for key, folder in choice.folders.items():
+            if folder.exists() and await asyncio.to_thread(signature, folder) != self._signatures[key]:
+                logger.warning("models: %s has changed, but is read only once: add a new version instead", folder)
+        for problem in choice.problems:
+            logger.warning("models: %s", problem)
+        await self._exchange(choice, reads, on_change)
+
+    async def _load(self, key: ModelKey, folder: Path) -> None:
+        """Has the workers load a version beside those that they hold; or takes note that it cannot be used."""
+        logger.info("loading model", extra={"model": f"{key[0]}:{key[1]}"})
+        try:
+            model = await asyncio.to_thread(self._verify, key)
+            await self._pool.load(self._configure([*self._held.values(), model]))
+        except GlyphlineError as error:
+            self._refuse(key, folder, error)
+            await self._pool.unload(self._configure(self._held.values()), (key,))
+        else:
+            self._hold(model)
+
+    async def _exchange(self, choice: Choice, reads: InProgress, on_change: Callable[[], None]) -> None:
+        """Gives requests what was chosen, and drops the rest when nobody uses it any more."""
+        before, self._choice = self._choice, choice
+        if choice.folders == before.folders and choice.labels == before.labels:
+            return
+        dropped = [model for key, model in self._held.items() if key not in choice.folders]
+        for model in dropped:
+            del self._held[model.key], self._signatures[model.key]
+        self.catalogue.replace(self._held.values(), choice.labels)
+        on_change()
+        logger.info("models changed", extra={"models": _spell(self._held.values()), "labels": choice.labels})
+        if dropped:
+            await reads.ended()
+            await self._pool.unload(self._configure(self._held.values()), tuple(model.key for model in dropped))
+            for model in dropped:
+                self._metrics.retire_model(model)
+            logger.info("models unloaded", extra={"models": _spell(dropped)})
+
+    def _open(self) -> None:
+        """Chooses and verifies what to begin with."""
+        while True:
+            self._choice = self._selection.choose({}, {})
+            self._selection.check(self._choice)
+            for key, folder in self._choice.folders.items():
+                if key not in self._held:
+                    try:
+                        self._hold(self._verify(key))
+                    except GlyphlineError as error:
+                        self._refuse(key, folder, error)
+                        break
+            else:
+                break
+        self._held = {key: self._held[key] for key in self._choice.folders}
+        self._signatures = {key: self._signatures[key] for key in self._choice.folders}
+        for problem in self._choice.problems:
+            logger.warning("models: %s", problem)
+
+    def _verify(self, key: ModelKey) -> ServedModel:
+        return ServedModel.of(self._repository.load(*key))
+
+    def _hold(self, model: ServedModel) -> None:
+        self._held[model.key] = model
+        self._signatures[model.key] = signature(model.path)
+        self._metrics.model_loads.labels(model.name, "loaded").inc()
+
+    def _refuse(self, key: ModelKey, folder: Path, error: GlyphlineError) -> None:
+        self._selection.refuse(key, folder, error)
+        self._metrics.model_loads.labels(key[0], "refused").inc()
+        logger.error("model refused", extra={"model": f"{key[0]}:{key[1]}", "reason": str(error)})
+
+
+def _spell(models: Iterable[ServedModel]) -> list[str]:
+    return [f"{model.name}:{model.version}" for model in models]
