@@ -33,6 +33,7 @@ from glyphline.cli.options import (
     decoding_options,
 )
 from glyphline.cli.selection import find_bundle
+from glyphline.cli.stopping import stoppable
 from glyphline.cli.training_room import training_room
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def evaluate(
     for bundle in bundles:
         tell_left_out(options, bundle.manifest, "evaluate")
     folders = [str(bundle.path) for bundle in bundles]
-    with training_room():
+    with stoppable(lambda: "no report was written, and no model card changed"), training_room():
         from glyphline.training.evaluate import evaluate_command
 
         results = evaluate_command(

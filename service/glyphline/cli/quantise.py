@@ -9,6 +9,7 @@ import typer
 
 from glyphline.cli.exit_codes import CommandError
 from glyphline.cli.options import DataRootOption
+from glyphline.cli.stopping import stoppable
 from glyphline.cli.training_room import training_room
 
 EXAMPLES = """\b
@@ -43,7 +44,7 @@ def quantise(
     """Adds an int8 variant to a bundle: about twice as fast on a CPU. Refused if it reads worse."""
     if not (bundle / "manifest.json").is_file():
         raise CommandError(f"{bundle}: no bundle here; it is a folder <name>/<version> with a manifest.json")
-    with training_room():
+    with stoppable(lambda: "the bundle is as it was"), training_room():
         from glyphline.training.quantise import quantise as add_variant
 
         variant = add_variant(bundle, data_sets or [], data_root, margin, limit)
