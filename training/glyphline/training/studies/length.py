@@ -35,6 +35,14 @@ ALL = replace(
     loop="restarts = 0.2\n",
 )
 LONG = replace(ALL, label=f"{ALL.label}, trained five times as long", epochs=5 * EPOCHS)
+PLACED = replace(
+    JOINT,
+    label="attention, CTC beside it, nothing carried on, within 16 frames, convolutions alone, bent digits",
+    encoder_layers=0,
+    network="attention_reach = 16\ncarries_state = false\nresidual_blocks = 1\nweigh_rows = true\n",
+    source="distortion = 0.6",
+    epochs=7 * EPOCHS,
+)
 
 TRIALS = (
     Trial("ctc, GRU", "ctc"),
@@ -48,6 +56,7 @@ TRIALS = (
     JOINT,
     ALL,
     LONG,
+    PLACED,
 )
 
 BEAM = DecodingOptions(decoder="beam", beam_width=8, max_alternatives=8)
@@ -88,7 +97,7 @@ def measure(options: StudyOptions, tell: Tell) -> TrialFindings:
     records: list[TrialRecord] = []
     for record in findings.records:
         records.append(record)
-        for trial in (JOINT, ALL, LONG):
+        for trial in (JOINT, ALL, LONG, PLACED):
             if record.label != trial.label:
                 continue
             folder = options.folder / f"{trial.folder}-{record.seed}"
