@@ -41,6 +41,18 @@ class Server:
         """Returns the front process's part of it: gRPC, the queue, metrics."""
         return _cpu_seconds(self.process.pid)
 
+    def worker_pids(self) -> list[int]:
+        """Returns the worker processes: children that Python's spawn began (Linux)."""
+        workers = []
+        for process in _family(self.process.pid)[1:]:
+            try:
+                command = Path(f"/proc/{process}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"spawn_main" in command:
+                workers.append(process)
+        return workers
+
     def resident_bytes(self) -> int:
         """Returns the memory that the front process and its workers hold, shared pages split between them (Linux)."""
         return sum(_proportional_bytes(process) for process in _family(self.process.pid))
