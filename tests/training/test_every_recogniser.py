@@ -157,6 +157,16 @@ def test_it_learns_is_exported_and_reads_the_same_everywhere(
     greedy = read_all(recognizer, samples, DecodingOptions(decoder="greedy", token_details=True))
     assert [reading.text for reading in greedy] == [read_in_torch(network, config, sample) for sample in samples]
     assert any(reading.text for reading in greedy), "it has learnt to write something"
+    # What the fused graph reads, the loop over the decoder's step reads, too.
+    assert ("decode" in bundle.manifest.graphs) == (head != "ctc")
+    loop = Recognizer.load(bundle.without("decode"))
+    for decoder in ("greedy", "beam"):
+        for allowed, longest in ((None, None), ("to be", 3)):
+            options = DecodingOptions(decoder, 3, max_output_length=longest, allowed_characters=allowed)
+            ours, theirs = read_all(recognizer, samples, options), read_all(loop, samples, options)
+            for found, expected in zip(ours, theirs, strict=True):
+                assert (found.text, found.truncated) == (expected.text, expected.truncated)
+                assert found.confidence == pytest.approx(expected.confidence, abs=1e-5)
     narrow = read_all(recognizer, samples, DecodingOptions(decoder="beam", beam_width=1, token_details=True))
     assert narrow == greedy
     wide = read_all(recognizer, samples, DecodingOptions(decoder="beam", beam_width=4, token_details=True))

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -54,6 +54,7 @@ Precision = Literal["fp32", "int8"]
 
 _NETWORK = {"network"}
 _STEPS = {"encoder", "decoder_step"}
+_MAY_HAVE = {"decode"}  # beside the steps
 
 # A plain name can neither leave the folder nor hide in it.
 PlainName = Annotated[str, StringConstraints(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]*\z")]
@@ -209,7 +210,8 @@ class Manifest(_Record):
         pixels_per_frame: Width of one output frame, in pixels of the normalised image.
         width_multiple: The graphs take only widths that are a multiple of it.
         temperature: Log-probabilities are divided by it before confidences are taken from them.
-        graphs: File of each graph: `network` of a CTC head, `encoder` and `decoder_step` of any other.
+        graphs: File of each graph: `network` of a CTC head, `encoder` and `decoder_step` of any other, which may also
+            have `decode`, the whole search in one graph.
         variants: Other graphs of the same networks, by the numbers they compute in.
         states: Recurrent state of a step-wise head's decoder, in the order of its graphs' tensors.
         probe: Checked whenever the bundle is loaded.
@@ -249,7 +251,8 @@ class Manifest(_Record):
     @model_validator(mode="after")
     def _check_head(self) -> Self:
         expected = _NETWORK if self.head == "ctc" else _STEPS
-        if set(self.graphs) != expected:
+        optional = set() if self.head == "ctc" else _MAY_HAVE
+        if set(self.graphs) - optional != expected:
             raise ValueError(f"a bundle with the head {self.head} has the graphs {sorted(expected)}")
         for name, variant in self.variants.items():
             if unknown := sorted(set(variant.graphs) - expected):
@@ -294,6 +297,15 @@ class Bundle:
     def file(self, name: str) -> Path:
         """Returns the path of one of its files."""
         return self.path / name
+
+    def without(self, role: str) -> "Bundle":
+        """Returns the same bundle as it would be without one of its graphs that are optional.
+
+        Args:
+            role: Role of the graph, such as `decode`; a bundle that has none of it stays as it is.
+        """
+        graphs = {each: file for each, file in self.manifest.graphs.items() if each != role}
+        return replace(self, manifest=self.manifest.model_copy(update={"graphs": graphs}))
 
     def graphs(self, precision: Precision = "fp32") -> dict[str, str]:
         """Returns the file of each graph, by role.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from glyphline.models.bundle import MANIFEST_NAME, Bundle, Precision
 from glyphline.models.decoding.attention import StepOutput, decode_attention
 from glyphline.models.decoding.ctc import decode_ctc
 from glyphline.models.decoding.distributions import FloatArray
+from glyphline.models.decoding.fused import FUSED_INPUTS, FusedOutput, fused_inputs, fused_outputs, read_fused
 from glyphline.models.decoding.options import ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
 from glyphline.models.errors import BundleError
@@ -87,7 +88,7 @@ def open_head(
     sessions = {}
     for role, file in files.items():
         # OpenVINO would prepare itself anew at nearly every step, for the rows that are left.
-        by = "onnxruntime" if role == "decoder_step" and provider == "openvino" else provider
+        by = "onnxruntime" if role in ("decoder_step", "decode") and provider == "openvino" else provider
         sessions[role] = open_session(file, device, threads, allow_cpu_fallback=allow_cpu_fallback, provider=by)
     if bundle.manifest.head == "ctc":
         _check_graph(sessions["network"], files["network"], _INPUTS, CtcHead.outputs, alphabet)
@@ -96,12 +97,19 @@ def open_head(
             sessions["network"], multiple=manifest.width_multiple, pixels_per_frame=manifest.pixels_per_frame
         )
     states = [state.name for state in bundle.manifest.states]
-    encoder, step = sessions["encoder"], sessions["decoder_step"]
+    encoder, step, decode = sessions["encoder"], sessions["decoder_step"], sessions.get("decode")
     head = StepHead(
-        encoder, step, states, alphabet.start, looks_at_frames=bundle.manifest.head in HEADS_THAT_LOOK_AT_FRAMES
+        encoder,
+        step,
+        states,
+        alphabet.start,
+        looks_at_frames=bundle.manifest.head in HEADS_THAT_LOOK_AT_FRAMES,
+        decode=decode,
     )
     _check_graph(encoder, files["encoder"], _INPUTS, head.encoder_outputs, None)
     _check_graph(step, files["decoder_step"], head.step_inputs, head.step_outputs, alphabet)
+    if decode is not None:
+        _check_graph(decode, files["decode"], head.decode_inputs, head.decode_outputs, alphabet)
     return head
 
 
@@ -209,7 +217,10 @@ class CtcHead:
 
 
 class StepHead:
-    """Two graphs: an encoder, and a decoder that takes one step at a time."""
+    """Two graphs, an encoder and a decoder that takes one step at a time; and, it may be, one of the whole search.
+
+    Where there is that third graph, it does every search that no lexicon or language model steers.
+    """
 
     def __init__(
         self,
@@ -219,6 +230,7 @@ class StepHead:
         start: int,
         *,
         looks_at_frames: bool,
+        decode: Session | None = None,
     ) -> None:
         """Puts a head together.
 
@@ -228,15 +240,20 @@ class StepHead:
             states: Names of the tensors of its recurrent state.
             start: The class that stands for the start of a text.
             looks_at_frames: Whether the decoder is given the encoder's frames at every step, as attention is.
+            decode: The fused graph: all steps of the decoder with the search.
         """
         self._encoder = encoder
         self._step = step
         self._start = start
+        self._decode = decode
         self._frames = ["memory", "keys", "lengths"] if looks_at_frames else []
         self.encoder_outputs = [*(self._frames or ["lengths"]), *(f"initial_{name}" for name in states)]
         self.step_inputs = ["symbols", *self._frames, *states]
         looked = ["attention"] if looks_at_frames else []
         self.step_outputs = ["log_probabilities", *looked, *(f"next_{name}" for name in states)]
+        self._decoder_inputs = [*self._frames, *(f"initial_{name}" for name in states)]
+        self.decode_inputs = [*self._decoder_inputs, *FUSED_INPUTS]
+        self.decode_outputs = fused_outputs(looks_at_frames=looks_at_frames)
 
     @property
     def provider(self) -> str:
@@ -252,12 +269,34 @@ class StepHead:
         timings: StageTimings,
     ) -> list[list[Hypothesis]]:
         """Reads a batch of normalised images, as `Head.read` says."""
+        return self.decode(self.encode(images, widths, timings), options, temperature, timings)
+
+    def encode(
+        self, images: NDArray[np.uint8], widths: NDArray[np.int64], timings: StageTimings
+    ) -> dict[str, NDArray[Any]]:
+        """Runs the encoder on a batch of normalised images; returns its outputs by name."""
         with timings.measure("infer"):
-            encoded = self._encoder.run(self.encoder_outputs, {"images": images, "widths": widths})
-        lengths = encoded[self.encoder_outputs.index("lengths")]
-        seen = len(self._frames)
+            found = self._encoder.run(self.encoder_outputs, {"images": images, "widths": widths})
+        return dict(zip(self.encoder_outputs, found, strict=True))
+
+    def decode(
+        self, encoded: dict[str, NDArray[Any]], options: ResolvedOptions, temperature: float, timings: StageTimings
+    ) -> list[list[Hypothesis]]:
+        """Searches, as `Head.read` says, in what the encoder gave."""
+        lengths = encoded["lengths"]
+        if self._decode is not None and options.guide is None and len(lengths):
+            with timings.measure("infer"):
+                inputs = {name: encoded[name] for name in self._decoder_inputs}
+                inputs |= fused_inputs(options, self._start)  # the class of the start follows all that are written
+                wanted = fused_outputs(looks_at_frames=bool(self._frames) and options.token_details)
+                found: dict[str, Any] = {"attention": None}
+                found |= zip(wanted, self._decode.run(wanted, inputs), strict=True)
+            with timings.measure("search"):
+                return read_fused(FusedOutput(**found), lengths, options, temperature=temperature)
         with timings.measure("search"):
-            decoder = _BoundDecoder(self, encoded[:seen], encoded[seen or 1 :], len(lengths), timings)
+            frames = [encoded[name] for name in self._frames]
+            initial = [encoded[name] for name in self._decoder_inputs if name not in self._frames]
+            decoder = _BoundDecoder(self, frames, initial, len(lengths), timings)
             return decode_attention(decoder, lengths, self._start, options, temperature=temperature)
 
     def step(self, inputs: Sequence[NDArray[np.generic]]) -> StepOutput:

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from glyphline.models.decoding.attention import StepOutput, _span, decode_attention
+from glyphline.models.decoding.attention import StepOutput, decode_attention
 from glyphline.models.decoding.distributions import FloatArray, log_softmax
+from glyphline.models.decoding.history import _span
 from glyphline.models.decoding.options import ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
 
@@ -249,7 +250,9 @@ class TestGuarantees:
     @given(st.integers(0, 2**32), st.sampled_from([1, 2, 5]))
     def test_an_image_reads_the_same_alone_and_in_company(self, seed: int, width: int) -> None:
         decoder = RandomDecoder(seed, 5, 6)
-        options = ResolvedOptions(beam_width=width, max_alternatives=min(width, 3), max_output_length=8)
+        options = ResolvedOptions(
+            beam_width=width, max_alternatives=min(width, 3), max_output_length=8, token_details=True
+        )
         together = decode(decoder, 5, options, temperature=1.4)
         for image, found in enumerate(together):
             (alone,) = decode(decoder.only(image), 1, options, temperature=1.4)
@@ -318,7 +321,7 @@ class TestOptions:
         self, seed: int, temperature: float, width: int
     ) -> None:
         decoder = RandomDecoder(seed, 2, 5)
-        options = ResolvedOptions(beam_width=width, max_alternatives=width, max_output_length=5)
+        options = ResolvedOptions(beam_width=width, max_alternatives=width, max_output_length=5, token_details=True)
         plain = decode(decoder, 2, options)
         calibrated = decode(decoder, 2, options, temperature)
         for one, other in zip(itertools.chain(*plain), itertools.chain(*calibrated), strict=True):
@@ -338,8 +341,11 @@ class TestPlaces:
     def test_a_symbol_lies_where_the_network_looked(self) -> None:
         table = {(): [0.0, 1.0], (1,): [0.0, 1.0], (1, 1): [1.0, 0.0]}
         for width in (1, 2):
-            ((found, *_),) = decode(TableDecoder(table), 1, ResolvedOptions(beam_width=width, max_output_length=4))
+            options = ResolvedOptions(beam_width=width, max_output_length=4, token_details=True)
+            ((found, *_),) = decode(TableDecoder(table), 1, options)
             assert found.spans == ((0.0, 1.0), (1.0, 2.0))
+            ((found, *_),) = decode(TableDecoder(table), 1, replace(options, token_details=False))
+            assert found.spans is None, "nobody asked"
 
     def test_a_glance_at_what_was_read_before_does_not_move_the_place(self) -> None:
         assert _span(np.array([0.16, 0.0, 0.05, 0.02, 0.04, 0.34, 0.29, 0.1]), 8) == (4.0, 8.0)
@@ -357,7 +363,7 @@ class TestPlaces:
 
     def test_places_stay_within_the_image(self) -> None:
         decoder = RandomDecoder(7, 1, 5)
-        options = ResolvedOptions(beam_width=4, max_alternatives=4, max_output_length=6)
+        options = ResolvedOptions(beam_width=4, max_alternatives=4, max_output_length=6, token_details=True)
         (found,) = decode_attention(decoder, np.array([2]), START, options)
         for left, right in itertools.chain(*(h.spans or () for h in found)):
             assert 0.0 <= left <= right <= 2.0
@@ -365,7 +371,8 @@ class TestPlaces:
     @pytest.mark.parametrize("width", [1, 2])
     def test_an_empty_text_has_the_end_s_probability(self, width: int) -> None:
         table = {(): [0.9, 0.05, 0.05], (1,): [0.9, 0.05, 0.05], (2,): [0.9, 0.05, 0.05]}
-        ((found, *_),) = decode(TableDecoder(table), 1, ResolvedOptions(beam_width=width, max_output_length=1))
+        options = ResolvedOptions(beam_width=width, max_output_length=1, token_details=True)
+        ((found, *_),) = decode(TableDecoder(table), 1, options)
         assert (found.symbols, found.spans) == ((), ())
         assert found.closing_log_probability == pytest.approx(np.log(0.9))
 
@@ -373,7 +380,7 @@ class TestPlaces:
     def test_an_image_without_frames_is_read_all_the_same(self, width: int) -> None:
         table = {(): [0.2, 0.8], (1,): [1.0, 0.0]}
         decoder = TableDecoder(table, frames=1)
-        options = ResolvedOptions(beam_width=width, max_output_length=1)
+        options = ResolvedOptions(beam_width=width, max_output_length=1, token_details=True)
         ((found, *_),) = decode_attention(decoder, np.array([0]), START, options)
         assert (found.symbols, found.spans) == ((1,), ((0.0, 0.0),))
 
@@ -400,7 +407,7 @@ class BlindDecoder(RandomDecoder):
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_a_decoder_that_does_not_look_at_frames_writes_the_same_without_places(width: int) -> None:
-    options = ResolvedOptions(beam_width=width, max_alternatives=width, max_output_length=5)
+    options = ResolvedOptions(beam_width=width, max_alternatives=width, max_output_length=5, token_details=True)
     seeing, blind = RandomDecoder(7, 3, 4), BlindDecoder(7, 3, 4)
     for expected, found in zip(decode(seeing, 3, options), decode(blind, 3, options), strict=True):
         assert any(hypothesis.spans for hypothesis in expected)

@@ -42,6 +42,8 @@ from glyphline.training.datasets.build import build_set
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import ExportError
 from glyphline.training.evaluate import read_samples
+from glyphline.training.fuse import FUSED_NAME, check_fused
+from glyphline.training.fused_graph import write_fused
 from glyphline.training.loop import load_network
 from glyphline.training.loop.folder import Which, choose_checkpoint, read_start
 from glyphline.training.networks.encoder import StripEncoder
@@ -141,6 +143,11 @@ def export_run(
         for graph in graphs:
             logger.info("writing %s.onnx", graph.role)
             write_graph(graph, partial / f"{graph.role}.onnx")
+        files = {graph.role: f"{graph.role}.onnx" for graph in graphs}
+        if chosen != "ctc":
+            logger.info("writing %s", FUSED_NAME)
+            files["decode"] = FUSED_NAME
+            write_fused(partial / files["decoder_step"], partial / FUSED_NAME)
         logger.info("comparing ONNX Runtime with torch")
         difference = check_parity(network, chosen, partial, config.image.height)
         logger.info("greatest difference of a probability between torch and ONNX Runtime: %.2g", difference)
@@ -159,7 +166,7 @@ def export_run(
             decoder=DecoderDefaults(name="greedy", beam_width=10, length_penalty=0.0 if chosen == "ctc" else 1.0),
             pixels_per_frame=frame,
             width_multiple=StripEncoder.WIDTH_MULTIPLE,
-            graphs={graph.role: f"{graph.role}.onnx" for graph in graphs},
+            graphs=files,
             states=states,
             probe=Probe(image="probe.png", text="", confidence=0.0),
             training={
@@ -213,7 +220,11 @@ def _finish(
         write_manifest(folder, manifest)
         return load_bundle(folder)
 
-    recognizer = Recognizer.load(write(manifest), threads=available_threads(), verify_probe=False)
+    first = write(manifest)
+    if "decode" in manifest.graphs:
+        logger.info("comparing the fused graph with the loop over the step")
+        check_fused(first)
+    recognizer = Recognizer.load(first, threads=available_threads(), verify_probe=False)
     compared = samples[:: max(1, len(samples) // 200)]
     logger.info("reading %s strips, and %s of them with torch, too", f"{len(samples):,}", f"{len(compared):,}")
     readings = read_samples(recognizer, samples)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from glyphline.models.session import open_session
 from glyphline.training.errors import ExportError
+from glyphline.training.fuse import random_strips
 from glyphline.training.networks.recogniser import RecogniserNetwork
 from glyphline.training.onnx_graphs import Head
 
@@ -52,11 +53,8 @@ def check_parity(network: RecogniserNetwork, head: Head, folder: Path, height: i
     worst = 0.0
     for batch in PARITY_BATCHES:
         for width in widths_of(network):
-            widths = random.integers(1, width + 1, batch)
-            widths[0] = width
-            images = random.integers(0, 256, (batch, 1, height, width)).astype(np.uint8)
-            images *= (random.random(images.shape) < 0.2).astype(np.uint8)
-            feeds: dict[str, NDArray[Any]] = {"images": images, "widths": widths.astype(np.int64)}
+            images, widths = random_strips(random, batch, width, height)
+            feeds: dict[str, NDArray[Any]] = {"images": images, "widths": widths}
             if head == "ctc":
                 difference = _compare_ctc(network, sessions["network"], feeds)
             else:

@@ -10,7 +10,8 @@ become the best, nor is one about to get among the alternatives asked for. Two r
 
 A symbol's place is where an attention head looked when it wrote it: the shortest stretch of frames that holds three
 quarters of the attention. A mean would be drawn away by the little that networks spend on what they read before. Heads
-that do not look at frames know of no places.
+that do not look at frames know of no places. Places are found only for those who ask for the details of symbols: they
+take longer than all else that is done for a symbol.
 """
 
 import heapq
@@ -21,15 +22,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from glyphline.models.decoding.distributions import FloatArray, calibrated_at, restrict
+from glyphline.models.decoding.distributions import FloatArray, restrict
+from glyphline.models.decoding.history import END, History
 from glyphline.models.decoding.options import ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
 
 __all__ = ["DecoderStep", "StepOutput", "decode_attention"]
-
-END = 0
-_SHARE = 0.75  # of the attention that a place holds; half of it is often on a single stroke
-_ROUNDING = 1e-6  # a share of the attention may come out as a little less
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,73 +88,10 @@ def decode_attention(
     return _BeamSearch(decoder, lengths, start, options, temperature).run()
 
 
-class _History:
-    """What every step gave, so that probabilities and places are worked out only for what is returned."""
-
-    def __init__(self, lengths: NDArray[np.int64], penalty: float, temperature: float, *, guided: bool = False) -> None:
-        self._lengths = lengths
-        self._penalty = penalty
-        self._temperature = temperature
-        self._guided = guided
-        self._log_probabilities: list[FloatArray] = []
-        self._attention: list[FloatArray] = []
-
-    def add(self, log_probabilities: FloatArray, attention: FloatArray | None) -> None:
-        """Keeps a step's (rows, symbols) and, where it looked at frames, (rows, frames)."""
-        self._log_probabilities.append(log_probabilities)
-        if attention is not None:
-            self._attention.append(attention)
-
-    def hypothesis(self, image: int, symbols: list[int], rows: list[int], total: float) -> Hypothesis:
-        """Puts a hypothesis together.
-
-        Args:
-            image: Which it reads.
-            symbols: What it says.
-            rows: The row that wrote each symbol, step by step, and then the end; without that last it is truncated.
-            total: Its log-probability, under a guide with what the guide adds.
-        """
-        ended = len(rows) > len(symbols)
-        chances: list[float] = []
-        log_probability = total
-        if rows:
-            outputs = np.array([step[row] for step, row in zip(self._log_probabilities, rows, strict=False)])
-            written = np.array([*symbols, END] if ended else symbols)
-            chances = calibrated_at(outputs, written, self._temperature).tolist()
-            if self._guided:
-                log_probability = float(outputs[np.arange(len(written)), written].sum())
-        spans = None
-        if self._attention:
-            length, looks = int(self._lengths[image]), zip(self._attention, rows, symbols, strict=False)
-            spans = tuple(_span(step[row], length) for step, row, _ in looks)
-        return Hypothesis(
-            symbols=tuple(symbols),
-            score=total / len(rows) ** self._penalty,
-            log_probability=log_probability,
-            symbol_log_probabilities=tuple(chances[: len(symbols)]),
-            closing_log_probability=chances[-1] if ended else None,
-            spans=spans,
-            truncated=not ended,
-        )
-
-
-def _span(attention: FloatArray, length: int) -> tuple[float, float]:
-    """Finds the first and last frame edge of the shortest stretch that holds most of the attention (frames)."""
-    reached = np.concatenate(([0.0], np.cumsum(attention[:length], dtype=np.float64)))
-    if reached[-1] <= 0.0:
-        return 0.0, float(length)
-    stops = np.searchsorted(reached, reached[:-1] + reached[-1] * (_SHARE - _ROUNDING))
-    starts = (stops < len(reached)).nonzero()[0]
-    stops = stops[starts]
-    held = reached[stops] - reached[starts]
-    best = np.lexsort((-held, stops - starts))[0]  # of equally short ones that which holds most
-    return float(starts[best]), float(stops[best])
-
-
 def _greedy(
     decoder: DecoderStep, lengths: NDArray[np.int64], start: int, options: ResolvedOptions, temperature: float
 ) -> list[list[Hypothesis]]:
-    history = _History(lengths, options.length_penalty, temperature)
+    history = History(lengths, options.length_penalty, temperature)
     written: list[list[int]] = [[] for _ in lengths]
     rows: list[list[int]] = [[] for _ in lengths]
     totals = [0.0] * len(lengths)
@@ -166,7 +101,7 @@ def _greedy(
     for position in range(options.max_output_length + 1):
         output = decoder.step(symbols, states, images)
         log_probabilities = restrict(output.log_probabilities.astype(np.float64), options.allowed)
-        history.add(log_probabilities, output.attention)
+        history.add(log_probabilities, output.attention if options.token_details else None)
         symbols = log_probabilities.argmax(axis=1)
         values = log_probabilities[np.arange(len(symbols)), symbols].tolist()
         for row, (image, symbol) in enumerate(zip(images.tolist(), symbols.tolist(), strict=True)):
@@ -232,7 +167,7 @@ class _BeamSearch:
         self._decoder = decoder
         self._options = options
         self._guide = options.guide
-        self._history = _History(lengths, options.length_penalty, temperature, guided=self._guide is not None)
+        self._history = History(lengths, options.length_penalty, temperature, guided=self._guide is not None)
         self._layers: list[_Layer] = []
         self._finished: list[list[_Finished]] = [[] for _ in range(count)]  # heaps, the worst on top
         self._best = np.full(count, -np.inf)  # score of the best finished hypothesis
@@ -252,7 +187,7 @@ class _BeamSearch:
             images, slots = self._symbols.shape
             output = self._decoder.step(self._symbols.ravel(), self._states, np.repeat(self._images, slots))
             log_probabilities = restrict(output.log_probabilities.astype(np.float64), self._options.allowed)
-            self._history.add(log_probabilities, output.attention)
+            self._history.add(log_probabilities, output.attention if self._options.token_details else None)
             log_probabilities = log_probabilities.reshape(images, slots, -1)
             guided = self._steer(log_probabilities, position)
             if position == longest:

@@ -21,8 +21,8 @@ class Hypothesis:
         spans: First and last frame edge of each symbol, in frames, half-open: a symbol of frame 3 alone spans
             (3.0, 4.0). CTC: what was read for the symbol, from the end of the frames that write the symbol before to
             the end of those that write this one, so spans join without gaps; the first is as long as the others are on
-            average, a lone one begins with the strip. Attention: the shortest stretch that holds most of the attention.
-            None where the network does not look at frames.
+            average, a lone one begins with the strip. Attention: the shortest stretch that holds most of the attention,
+            if the details of symbols were asked for. None where the network does not look at frames.
         truncated: Whether the text was cut at the maximum length.
     """
 
