@@ -34,11 +34,12 @@ if TYPE_CHECKING:
 Code = grpc.StatusCode
 
 
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
 def png_header(width: int, height: int) -> bytes:
     """A PNG file that claims a size and has next to no pixels."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0")) + chunk(b"IEND", b"")
@@ -83,7 +84,7 @@ def refuse(call: Callable[..., object], request: object) -> RecognitionError:
 
 
 @pytest.mark.parametrize(("content", "reason"), BAD_IMAGES.values(), ids=BAD_IMAGES)
-def test_bad_images(client: Client, content: bytes, reason: str) -> None:
+def test_bad_images_are_refused_by_what_is_wrong_with_them(client: Client, content: bytes, reason: str) -> None:
     with pytest.raises(InvalidRequestError) as failure:
         client.recognize(content)
     assert failure.value.reason == reason
@@ -91,6 +92,36 @@ def test_bad_images(client: Client, content: bytes, reason: str) -> None:
     (outcome,) = client.recognize_many([content])
     assert isinstance(outcome, InvalidRequestError)
     assert outcome.reason == reason
+
+
+def test_complaint_36_decompression_bombs_are_refused_before_they_are_unpacked(
+    server: ServerProcess, client: Client, images: list[bytes]
+) -> None:
+    """Little files that become much are refused by their headers, each by name, and no worker dies of them."""
+    header, rest = images_as_png(images[0])
+    zeros = zlib.compress(bytes(60_000 * 1000), 9)
+    bombs = {
+        "pixels": png_header(60_000, 60_000).replace(chunk(b"IDAT", zlib.compress(b"\0")), chunk(b"IDAT", zeros)),
+        "just too many": png(5001, 5000),
+        "gif": struct.pack("<6sHHBBB", b"GIF89a", 60_000, 60_000, 0, 0, 0)
+        + struct.pack("<sHHHHB", b",", 0, 0, 60_000, 60_000, 0)
+        + b"\2\0;",
+        "bmp": b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54, 0, 0, 54, 40, 60_000, 60_000, 1, 24, 0, 0, 0, 0, 0, 0),
+        "pnm": b"P5 60000 60000 255\n",
+    }
+    assert max(map(len, bombs.values())) < 100_000
+    before = server.metric("glyphline_worker_losses_total")
+    outcomes = dict(client.stream([*bombs.items(), ("good", images[0])]))
+    assert isinstance(outcomes.pop("good"), Result)
+    for name, outcome in outcomes.items():
+        assert isinstance(outcome, InvalidRequestError), name
+        assert outcome.reason == "IMAGE_TOO_LARGE", name
+        assert "25000000" in outcome.message, name
+        assert outcome.request_id, name
+    # A text beside the pixels that unpacks to much is no reason to fail, and none to unpack it.
+    text = header + chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(100 * 2**20), 9)) + rest
+    assert client.recognize_many([text])
+    assert server.metric("glyphline_worker_losses_total") == before
 
 
 def test_limits_are_named(client: Client) -> None:
@@ -104,7 +135,8 @@ def test_a_request_without_an_image(stub: rpc.RecognitionServiceStub) -> None:
     assert refuse(stub.Recognize, api.RecognizeRequest()).reason == "IMAGE_EMPTY"
 
 
-def test_messages_above_the_limit(server_target: str, stub: rpc.RecognitionServiceStub) -> None:
+def test_complaint_20_messages_above_the_limit(server_target: str, stub: rpc.RecognitionServiceStub) -> None:
+    """The limit of a message is an option of both ends, far above gRPC's own, and the error names it."""
     request = api.RecognizeRequest(image=api.Image(content=bytes(65 * 2**20)))
     with pytest.raises(grpc.RpcError) as failure:
         stub.Recognize(request, timeout=60)

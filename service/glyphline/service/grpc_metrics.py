@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
 import grpc
+from google.protobuf.descriptor import ServiceDescriptor
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from glyphline.service.interceptors import Handler, WrappingInterceptor, behaviour_of, kind_of, with_behaviour
@@ -36,7 +37,7 @@ class _Method:
     def of(cls, path: str, handler: Handler) -> Self:
         """Names the method at a path."""
         _, service, name = path.split("/", 2)
-        return cls(kind_of(handler), service, name)
+        return cls(kind_of(handler.request_streaming, handler.response_streaming), service, name)
 
     @property
     def labels(self) -> tuple[str, str, str]:
@@ -50,12 +51,13 @@ class MetricsInterceptor(WrappingInterceptor):
 
     Args:
         registry: Where the metrics are registered.
+        services: Those whose series are made at once, so that a rate over the first calls is right.
 
     Attributes:
         in_progress: Calls that have begun and not ended.
     """
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, services: Iterable[ServiceDescriptor] = ()) -> None:
         super().__init__()
         self.in_progress = 0
         self._started = Counter("grpc_server_started_total", "Calls that began.", _LABELS, registry=registry)
@@ -73,6 +75,18 @@ class MetricsInterceptor(WrappingInterceptor):
             buckets=_SECONDS,
             registry=registry,
         )
+
+        for service in services:
+            for each in service.methods:
+                kind = kind_of(each.client_streaming, each.server_streaming)
+                self._make(_Method(kind, service.full_name, each.name))
+
+    def _make(self, method: _Method) -> None:
+        """Makes the series of a method."""
+        for family in (self._started, self._received, self._sent):
+            family.labels(*method.labels)
+        self._seconds.labels(*method.labels)
+        self._handled.labels(*method.labels, grpc.StatusCode.OK.name)
 
     def wrap(self, path: str, handler: Handler) -> Handler:
         """Wraps the handler of a method."""

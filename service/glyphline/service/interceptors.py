@@ -53,9 +53,9 @@ class WrappingInterceptor(grpc.aio.ServerInterceptor, ABC):
         """
 
 
-def kind_of(handler: Handler) -> str:
+def kind_of(request_streaming: bool, response_streaming: bool) -> str:
     """Names the kind of a method as the metrics of the gRPC ecosystem do."""
-    return _KINDS[bool(handler.request_streaming), bool(handler.response_streaming)]
+    return _KINDS[bool(request_streaming), bool(response_streaming)]
 
 
 def behaviour_of(handler: Handler) -> Any:

@@ -125,6 +125,7 @@ def secured(
         tokens=token_file,
         max_idle_seconds=3,
         max_connection_calls=4,
+        max_message_bytes=4 * 2**20,
         log_sample=1,
     )
     try:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
-from glyphline.service.client import OverloadedError, Result, RetryPolicy, tls_credentials
+from glyphline.service.client import Client, OverloadedError, Result, RetryPolicy, tls_credentials
 from glyphline.service.client.errors import RecognitionError, from_call
 from glyphline.service.security.limits import Allowance
 
@@ -71,6 +71,29 @@ def test_bytes_count_like_images(secured: Secured, images: list[bytes]) -> None:
             client.recognize(images[0])
     assert failure.value.retry_after is not None
     assert failure.value.retry_after <= len(images[0]) / 10
+
+
+def test_complaint_20_a_message_of_the_limit_is_taken_and_one_byte_more_is_not(secured: Secured) -> None:
+    """The limit is an option of the server and of the client, counts the bytes of the message, and is named."""
+    pair = secured.client_pair
+    credentials = tls_credentials(secured.authority.path, pair.certificate, pair.key)
+    metadata = (("authorization", f"Bearer {secured.tokens['counter']}"),)
+    request = api.RecognizeRequest(image=api.Image(content=bytes(4 * 2**20 - 10)))
+    assert request.ByteSize() == 4 * 2**20
+    with grpc.secure_channel(secured.server.target, credentials) as channel:
+        stub = rpc.RecognitionServiceStub(channel)
+        for reason in ("IMAGE_UNDECODABLE", "MESSAGE_TOO_LARGE"):
+            with pytest.raises(grpc.RpcError) as failure:
+                stub.Recognize(request, timeout=60, metadata=metadata)
+            error = from_call(failure.value)
+            assert error.reason == reason
+            request.image.content += b"\0"
+    assert f"at most {4 * 2**20} bytes" in error.message
+    client = Client(
+        secured.server.target, credentials=credentials, token=secured.tokens["counter"], max_message_bytes=1000
+    )
+    with client, pytest.raises(RecognitionError, match="at most 1000 bytes"):
+        client.recognize(bytes(1000))
 
 
 def test_a_stream_that_sends_nothing_is_ended(secured: Secured, images: list[bytes]) -> None:
