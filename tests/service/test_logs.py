@@ -46,6 +46,13 @@ def test_the_plain_form_shows_the_same() -> None:
     assert TextFormatter().format(record("ready", workers=2)).endswith("info    ready  workers=2")
 
 
+def test_the_plain_form_stays_on_its_line() -> None:
+    forged = "a\n12:00:00 error   all is lost \x1b[2J\u2028é"
+    text = TextFormatter().format(record("refused\r", request_id=forged))
+    assert text.isprintable()
+    assert text.endswith("refused\\r  request_id=a\\n12:00:00 error   all is lost \\x1b[2J\\u2028é")
+
+
 def test_a_share_of_the_calls_is_written_and_always_the_same_ones() -> None:
     records = [record("call", request_id=f"request-{number}") for number in range(2000)]
     kept = [SampleFilter(0.1).filter(each) for each in records]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import socket
 import string
+import urllib.request
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import grpc
 import pytest
+from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from glyphline.models.decoding.options import DecodingOptions
+from glyphline.service import metrics_endpoint
 from glyphline.service.client import Client, RecognitionError, Result
 
 if TYPE_CHECKING:
@@ -169,3 +174,23 @@ def test_metrics_can_be_turned_off(start: Start, images: list[bytes]) -> None:
         assert isinstance(client.recognize(images[0]), Result)
     assert server.wait_for_line("listening")["metrics_port"] == 0
     assert server.stop() == 0
+
+
+def test_metrics_can_be_bound_elsewhere(start: Start) -> None:
+    server = start(metrics_host="127.0.0.2")
+    port = server.wait_for_line("listening")["metrics_port"]
+    with urllib.request.urlopen(f"http://127.0.0.2:{port}/metrics", timeout=60) as answer:
+        assert b"glyphline_images_total" in answer.read()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), timeout=60)
+
+
+async def test_a_scraper_that_asks_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_endpoint, "_REQUEST_SECONDS", 0.1)
+    endpoint = metrics_endpoint.MetricsEndpoint("127.0.0.1", 0, CollectorRegistry())
+    try:
+        with socket.create_connection(("127.0.0.1", endpoint.port), timeout=60) as silent:
+            silent.sendall(b"GET /metr")
+            assert await asyncio.to_thread(silent.recv, 1) == b""
+    finally:
+        await endpoint.close()

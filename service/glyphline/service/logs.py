@@ -47,8 +47,8 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line."""
         moment = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
-        extra = "".join(f"  {name}={value}" for name, value in _extra(record).items())
-        line = f"{moment} {record.levelname.lower():7} {record.getMessage()}{extra}"
+        extra = "".join(f"  {name}={_on_one_line(value)}" for name, value in _extra(record).items())
+        line = f"{moment} {record.levelname.lower():7} {_on_one_line(record.getMessage())}{extra}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
@@ -94,6 +94,11 @@ def configure_logging(settings: ServerSettings) -> None:
     root.setLevel(logging.WARNING)
     logging.getLogger("glyphline").setLevel(settings.log_level.upper())
     logging.getLogger(CALLS).filters[:] = [SampleFilter(settings.log_sample)]
+
+
+def _on_one_line(value: object) -> str:
+    """Writes a value so that it neither makes lines of its own nor steers the terminal."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(value))
 
 
 def _extra(record: logging.LogRecord) -> dict[str, object]:
