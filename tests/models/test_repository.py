@@ -125,3 +125,21 @@ def test_a_bundle_in_another_s_folder_is_refused(tmp_path: Path) -> None:
 def test_the_package_has_a_folder_for_its_own_bundles() -> None:
     assert pretrained_root().name == "pretrained"
     assert ModelRepository([pretrained_root()]).default_name == "digits"
+
+
+def test_labels_name_versions(root: Path) -> None:
+    repository = ModelRepository([root])
+    assert repository.labels("digits") == {}
+    (root / "digits" / "labels.toml").write_text("stable = 2\ncanary-2 = 10\n")
+    assert repository.labels("digits") == {"stable": 2, "canary-2": 10}
+    assert repository.names() == ["amounts", "digits"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["stable", "1 = 2", "Stable = 2", "latest = 2", "stable = '2'", "stable = 0", "stable = true", "[a]\nb = 1"],
+)
+def test_what_cannot_be_labels_is_refused_by_name(root: Path, content: str) -> None:
+    (root / "digits" / "labels.toml").write_text(content)
+    with pytest.raises(BundleError, match=r"digits/labels\.toml"):
+        ModelRepository([root]).labels("digits")

@@ -202,6 +202,24 @@ def start_process() -> Callable[..., ServerProcess]:
     return ServerProcess.start
 
 
+@pytest.fixture(scope="module")
+def launch() -> Iterator[Callable[..., ServerProcess]]:
+    """Starts servers that the tests of a module share; each must end in order."""
+    servers: list[ServerProcess] = []
+
+    def start_server(**settings: object) -> ServerProcess:
+        servers.append(ServerProcess.start(**settings))
+        return servers[-1]
+
+    try:
+        yield start_server
+        for server in servers:
+            assert server.stop() == 0, "".join(server.raw)
+    finally:
+        for server in servers:
+            server.close()
+
+
 @pytest.fixture(scope="session")
 def guide_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two lexicons, of which one suits no digits, and a language model that ends texts after a digit."""

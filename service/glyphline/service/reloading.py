@@ -1,7 +1,7 @@
 """The models of a running server: opened at the start, and exchanged while it serves.
 
-A new version is verified here and loaded by new workers before any request is given to it; what is wrong with it leaves
-all as it was. A version that is not wanted any more is dropped once the reads that began before have ended.
+A new version is verified here, copied, and loaded by new workers before any request is given to it; what is wrong with
+it leaves all as it was. A version that is not wanted any more is dropped once the reads that began before have ended.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from glyphline.models.bundle import load_bundle
 from glyphline.models.errors import GlyphlineError
 from glyphline.models.repository import ModelRepository, pretrained_root
 from glyphline.service.catalogue import Catalogue, ServedModel
+from glyphline.service.copies import Copies
 from glyphline.service.errors import ModelRefusedError, StartError
 from glyphline.service.in_progress import InProgress
 from glyphline.service.messages import ModelKey, WorkerConfig
@@ -48,7 +50,9 @@ class Models:
             raise StartError(f"{self._root}: no model here; a repository has <name>/<version>/manifest.json")
         self._metrics = metrics
         self._selection = Selection(self._repository, wanted)
+        self._copies = None if root is None else Copies()
         self._held: dict[ModelKey, ServedModel] = {}
+        self._folders: dict[ModelKey, Path] = {}  # of the originals
         self._signatures: dict[ModelKey, Signature] = {}
         self._seen: Signature = ()
         self._choice = Choice({}, {}, ())
@@ -74,10 +78,11 @@ class Models:
                 break
             except ModelRefusedError as error:
                 refused = next(model for model in self._held.values() if model.path == error.folder)
-                self._refuse(refused.key, refused.path, error)
-                del self._held[refused.key]
+                self._refuse(refused, error)
                 self._open()
                 self.catalogue.replace(self._held.values(), self._choice.labels)
+        for model in self._held.values():
+            self._metrics.model_loads.labels(model.name, "loaded").inc()
         self._seen = signature(self._root)
 
     async def follow(self, seconds: float, reads: InProgress, on_change: Callable[[], None]) -> None:
@@ -98,6 +103,11 @@ class Models:
             except Exception:
                 logger.exception("models cannot be brought up to date")
 
+    def close(self) -> None:
+        """Removes what was copied."""
+        if self._copies is not None:
+            self._copies.close()
+
     def ask(self) -> None:
         """Has the repository looked at now, and what was refused tried again."""
         self._asked.set()
@@ -110,9 +120,8 @@ class Models:
         if forced:
             self._selection.forgive()
         while True:
-            held = {key: model.path for key, model in self._held.items()}
-            choice = await asyncio.to_thread(self._selection.choose, held, self._choice.labels)
-            new = next((key for key in choice.folders if key not in held), None)
+            choice = await asyncio.to_thread(self._selection.choose, dict(self._folders), self._choice.labels)
+            new = next((key for key in choice.folders if key not in self._held), None)
             if new is None:
                 break
             await self._load(new, choice.folders[new])
@@ -127,13 +136,17 @@ class Models:
         """Has the workers load a version beside those that they hold; or takes note that it cannot be used."""
         logger.info("loading model", extra={"model": f"{key[0]}:{key[1]}"})
         try:
-            model = await asyncio.to_thread(self._verify, key)
-            await self._pool.load(self._configure([*self._held.values(), model]))
+            self._hold(await asyncio.to_thread(self._verify, key), folder)
         except GlyphlineError as error:
-            self._refuse(key, folder, error)
+            self._tell_refusal(key, folder, error)
+            return
+        try:
+            await self._pool.load(self._configure(self._held.values()))
+        except StartError as error:
+            self._refuse(self._held[key], error)
             await self._pool.unload(self._configure(self._held.values()), (key,))
         else:
-            self._hold(model)
+            self._metrics.model_loads.labels(key[0], "loaded").inc()
 
     async def _exchange(self, choice: Choice, reads: InProgress, on_change: Callable[[], None]) -> None:
         """Gives requests what was chosen, and drops the rest when nobody uses it any more."""
@@ -142,7 +155,7 @@ class Models:
             return
         dropped = [model for key, model in self._held.items() if key not in choice.folders]
         for model in dropped:
-            del self._held[model.key], self._signatures[model.key]
+            self._drop(model)
         self.catalogue.replace(self._held.values(), choice.labels)
         on_change()
         logger.info("models changed", extra={"models": _spell(self._held.values()), "labels": choice.labels})
@@ -151,6 +164,7 @@ class Models:
             await self._pool.unload(self._configure(self._held.values()), tuple(model.key for model in dropped))
             for model in dropped:
                 self._metrics.retire_model(model)
+                self._remove_copy(model)
             logger.info("models unloaded", extra={"models": _spell(dropped)})
 
     def _open(self) -> None:
@@ -161,26 +175,45 @@ class Models:
             for key, folder in self._choice.folders.items():
                 if key not in self._held:
                     try:
-                        self._hold(self._verify(key))
+                        self._hold(self._verify(key), folder)
                     except GlyphlineError as error:
-                        self._refuse(key, folder, error)
+                        self._tell_refusal(key, folder, error)
                         break
             else:
                 break
-        self._held = {key: self._held[key] for key in self._choice.folders}
-        self._signatures = {key: self._signatures[key] for key in self._choice.folders}
+        for model in [model for key, model in self._held.items() if key not in self._choice.folders]:
+            self._drop(model)
+            self._remove_copy(model)
         for problem in self._choice.problems:
             logger.warning("models: %s", problem)
 
     def _verify(self, key: ModelKey) -> ServedModel:
-        return ServedModel.of(self._repository.load(*key))
+        """Verifies a bundle, and its copy if one is made."""
+        bundle = self._repository.load(*key)
+        return ServedModel.of(bundle if self._copies is None else load_bundle(self._copies.make(bundle.path)))
 
-    def _hold(self, model: ServedModel) -> None:
+    def _hold(self, model: ServedModel, folder: Path) -> None:
         self._held[model.key] = model
-        self._signatures[model.key] = signature(model.path)
-        self._metrics.model_loads.labels(model.name, "loaded").inc()
+        self._folders[model.key] = folder
+        self._signatures[model.key] = signature(folder)
 
-    def _refuse(self, key: ModelKey, folder: Path, error: GlyphlineError) -> None:
+    def _drop(self, model: ServedModel) -> None:
+        del self._held[model.key], self._folders[model.key], self._signatures[model.key]
+
+    def _remove_copy(self, model: ServedModel) -> None:
+        if self._copies is not None:
+            self._copies.remove(model.path)
+
+    def _refuse(self, model: ServedModel, error: GlyphlineError) -> None:
+        """Drops a model that the workers refuse."""
+        folder = self._folders[model.key]
+        self._drop(model)
+        self._remove_copy(model)
+        self._tell_refusal(
+            model.key, folder, ModelRefusedError(folder, str(error).replace(str(model.path), str(folder)))
+        )
+
+    def _tell_refusal(self, key: ModelKey, folder: Path, error: GlyphlineError) -> None:
         self._selection.refuse(key, folder, error)
         self._metrics.model_loads.labels(key[0], "refused").inc()
         logger.error("model refused", extra={"model": f"{key[0]}:{key[1]}", "reason": str(error)})

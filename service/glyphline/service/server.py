@@ -165,6 +165,7 @@ class Server:
         self._health.close()
         await self._closing.close(self._server.stop, lambda: self._calls.in_progress, grace_seconds=grace_seconds)
         await self.workers.stop()
+        self.models.close()
         await self._protection.close()
         if self._tracing is not None:
             await self._tracing.close()
@@ -175,6 +176,7 @@ class Server:
     def kill(self) -> None:
         """Ends the workers at once."""
         self.workers.kill()
+        self.models.close()
 
     def _configure(self, models: Iterable[ServedModel]) -> WorkerConfig:
         """Makes what a worker is to hold."""
