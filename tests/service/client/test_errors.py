@@ -99,6 +99,14 @@ def test_a_closed_client_is_not_tried_again() -> None:
     assert from_call(call_error(grpc.StatusCode.CANCELLED, "CANCELLED")).retryable
 
 
+def test_complaint_11_a_call_that_the_servers_copy_of_the_deadline_ended_is_late() -> None:
+    """HTTP/2 tells of it as of any cancellation; whose deadline it was is known by the time."""
+    failure = call_error(grpc.StatusCode.CANCELLED, "CANCELLED")
+    assert type(from_call(failure, remaining=0.001)) is DeadlineExceededError
+    assert type(from_call(failure, remaining=-1.0)) is DeadlineExceededError
+    assert type(from_call(failure, remaining=1.0)) is UnavailableError
+
+
 def test_a_message_that_is_too_large_is_the_callers_fault() -> None:
     details = "CLIENT: Sent message larger than max (83886147 vs. 67108864)"
     error = from_call(call_error(grpc.StatusCode.RESOURCE_EXHAUSTED, details))

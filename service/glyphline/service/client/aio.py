@@ -380,8 +380,9 @@ class AsyncClient:
                 remaining = max(0.0, deadline - loop.time())
                 return await method(request, timeout=remaining, metadata=self._metadata)
             except grpc.RpcError as failure:
-                error = from_call(failure, self._target)
-                pause = self._retry.pause(error, attempt, deadline - loop.time())
+                remaining = deadline - loop.time()
+                error = from_call(failure, self._target, remaining)
+                pause = self._retry.pause(error, attempt, remaining)
                 if pause is None:
                     raise error from failure
             await asyncio.sleep(pause)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 _CHANNEL_CLOSED = "Channel closed!"  # what gRPC says of calls whose client was closed
+_DEADLINE_TOLERANCE_SECONDS = 0.05
 _TOO_LARGE = re.compile(r"larger than max \((\d+) vs\. (\d+)\)")
 _UNRESOLVED = re.compile(r"resol(ve|ving|ution)|DNS|hostname", re.IGNORECASE)
 _UNREACHABLE = re.compile(r"connect(ing)? to|connections to|refused|timed out", re.IGNORECASE)
@@ -176,14 +178,18 @@ def from_status(status: Status) -> RecognitionError:
     )
 
 
-def from_call(error: grpc.RpcError, target: str = "") -> RecognitionError:
+def from_call(error: grpc.RpcError, target: str = "", remaining: float = math.inf) -> RecognitionError:
     """Converts the failure of a call, asyncio or not. What gRPC itself failed at is told in words of our own.
 
     Args:
         error: The failure.
         target: Address of the server.
+        remaining: Seconds until the caller's deadline.
     """
     code, message, trailers = _describe(error)
+    if code is grpc.StatusCode.CANCELLED and remaining <= _DEADLINE_TOLERANCE_SECONDS:
+        # The server's copy of the deadline was the first to pass, and HTTP/2 has no other word for that.
+        code, message = grpc.StatusCode.DEADLINE_EXCEEDED, ""
     for key, value in trailers:
         if key == _DETAILS_KEY and isinstance(value, bytes):
             try:

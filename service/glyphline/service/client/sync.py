@@ -375,8 +375,9 @@ class Client:
                 remaining = max(0.0, deadline - time.monotonic())
                 return method(request, timeout=remaining, metadata=self._metadata)
             except grpc.RpcError as failure:
-                error = from_call(failure, self._target)
-                pause = self._retry.pause(error, attempt, deadline - time.monotonic())
+                remaining = deadline - time.monotonic()
+                error = from_call(failure, self._target, remaining)
+                pause = self._retry.pause(error, attempt, remaining)
                 if pause is None:
                     raise error from failure
             time.sleep(pause)
