@@ -125,8 +125,7 @@ async def run_window(setup: dict[str, Any], order: dict[str, Any]) -> dict[str, 
     async with caller:
         recorder = Recorder(caller, setup["expected"])
         await Recorder(caller, setup["expected"]).call(0, time.perf_counter(), LONGEST_SECONDS)  # connects
-        work = {"closed": closed_loop, "open": open_loop}[order.pop("kind")]
-        await work(recorder, **order)
+        await (closed_loop if order.pop("kind") == "closed" else open_loop)(recorder, **order)
         seconds = time.perf_counter() - recorder.begun
     return {
         "seconds": seconds,

@@ -12,11 +12,26 @@ from rich.console import Console
 from rich.table import Table
 from server_figures import ServerFigures
 
+Row = tuple[str, ...]
 MARKERS = "osD^vPX*"
-LOADS = ("load", "server", "images/s", "p50", "p95", "p99", "CPU", "client", "failed", "wrong")
-OVERLOADS = ("server", "capacity", "due", "in time", "of capacity", "refused", "late", "failed", "p99", "recovery")
-OVERLOADS += ("health p99", "health failed", "client late")
-CANCELS = ("server", "calls", "cancelled", "neighbours", "right", "wrong", "hung", "failed", "after", "wrong", "failed")
+LOADS: Row = ("load", "server", "images/s", "p50", "p95", "p99", "CPU", "client", "failed", "wrong")
+OVERLOADS: Row = (
+    *("server", "capacity", "due", "in time", "of capacity", "refused", "late", "failed", "p99", "recovery"),
+    *("health p99", "health failed", "client late"),
+)
+CANCELS: Row = (
+    "server",
+    "calls",
+    "cancelled",
+    "neighbours",
+    "right",
+    "wrong",
+    "hung",
+    "failed",
+    "after",
+    "wrong",
+    "failed",
+)
 CAPTIONS = {
     "load": "images/s: right answers; p50 …: latency in ms; CPU, client: CPU time of server and client, ms an image",
     "overload": "images/s; in time: right answers within the deadline; p99: latency of right answers, ms; recovery: s "
@@ -26,9 +41,9 @@ CAPTIONS = {
 }
 
 
-def tables(figures: Sequence[ServerFigures], titles: Mapping[str, str]) -> list[tuple[str, str, list[tuple[str, ...]]]]:
+def tables(figures: Sequence[ServerFigures], titles: Mapping[str, str]) -> list[tuple[str, str, list[Row]]]:
     """Returns a title, a caption and rows, headings first, for loads, overload and cancellations."""
-    loads = [LOADS]
+    loads: list[Row] = [LOADS]
     for place in range(len(figures[0].loads)):
         for row in figures:
             load = row.loads[place]
@@ -44,8 +59,8 @@ def tables(figures: Sequence[ServerFigures], titles: Mapping[str, str]) -> list[
                     str(load.wrong),
                 )
             )
-    overloads = [OVERLOADS]
-    cancels = [CANCELS]
+    overloads: list[Row] = [OVERLOADS]
+    cancels: list[Row] = [CANCELS]
     for row in figures:
         over, cancel = row.overload, row.cancels
         overloads.append(
@@ -106,7 +121,7 @@ def show(figures: Sequence[ServerFigures], titles: Mapping[str, str], machine: M
             print_report(table, dict(machine))
 
 
-def markdown(title: str, caption: str, rows: Sequence[tuple[str, ...]]) -> str:
+def markdown(title: str, caption: str, rows: Sequence[Row]) -> str:
     """Returns a table in Markdown, its caption below it."""
     headings, *others = rows
     rule = ["---" if heading in ("load", "server") else "---:" for heading in headings]
