@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import unquote
 
 import grpc
@@ -25,7 +26,9 @@ def channel(server_target: str) -> Iterator[grpc.Channel]:
 
 
 def outcome(
-    call: grpc.UnaryUnaryMultiCallable[object, object], request: object, metadata: tuple[tuple[str, str], ...] = ()
+    call: Any,  # noqa: ANN401  # calls of several methods, whose messages have no type in common
+    request: object,
+    metadata: tuple[tuple[str, str], ...] = (),
 ) -> tuple[grpc.StatusCode, dict[str, str | bytes]]:
     """Makes a call and returns its status and trailing metadata."""
     try:

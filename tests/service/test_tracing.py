@@ -52,6 +52,10 @@ class Failing(rpc.ModelServiceServicer):
 
         return await guard(context, "GetModel", "", answer())
 
+    async def ListModels(self, request: api.ListModelsRequest, context: Any) -> api.ListModelsResponse:  # noqa: ANN401
+        del request, context
+        return api.ListModelsResponse()
+
 
 async def spans_of(name: str, metadata: tuple[tuple[str, str], ...] = ()) -> tuple[ReadableSpan, ...]:
     """Makes one call and returns its spans."""
@@ -116,7 +120,7 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     taken = Collector()
     server = grpc.server(ThreadPoolExecutor(2))
-    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(taken, server)
+    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(taken, server)  # type: ignore[no-untyped-call]
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")

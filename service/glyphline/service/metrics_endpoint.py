@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from threading import Thread
+from typing import Any
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -38,7 +39,7 @@ class MetricsEndpoint:
             self._server, self._thread = start_http_server(port, host, registry=registry)
         except OSError as error:
             raise StartError(f"cannot serve metrics on {bracketed(host)}:{port}: {explain(error)}") from error
-        handler = self._server.RequestHandlerClass
+        handler: Any = self._server.RequestHandlerClass
         self._server.RequestHandlerClass = type(handler.__name__, (handler,), {"timeout": _REQUEST_SECONDS})
         self.port = self._server.server_port
 

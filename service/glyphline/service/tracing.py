@@ -133,7 +133,7 @@ class TracingInterceptor(WrappingInterceptor):
         end = time.time_ns()
         begun = end - _nanoseconds(done.inference_seconds)
         queued = begun - _nanoseconds(done.queue_seconds)
-        attributes = {
+        attributes: dict[str, str | int | bool] = {
             "glyphline.request_id": item.request_id,
             "glyphline.model": item.model.name,
             "glyphline.model_version": str(item.model.version),

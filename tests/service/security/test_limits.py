@@ -110,7 +110,7 @@ def test_a_stream_that_sends_nothing_is_ended(secured: Secured, images: list[byt
     with grpc.secure_channel(secured.server.target, credentials) as channel:
         metadata = (("authorization", f"Bearer {secured.tokens['counter']}"),)
         answers = rpc.RecognitionServiceStub(channel).StreamingRecognize(messages(), timeout=60, metadata=metadata)
-        received = []
+        received: list[api.StreamingRecognizeResponse] = []
         try:
             with pytest.raises(grpc.RpcError) as failure:
                 received.extend(iter(answers.__next__, None))
