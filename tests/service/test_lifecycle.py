@@ -64,7 +64,7 @@ def test_a_changed_byte_is_noticed(start: Start, own_models: Path) -> None:
     assert graph.name in reason(start(model_repository=own_models))
 
 
-def test_a_probe_that_reads_otherwise_is_noticed(start: Start, own_models: Path) -> None:
+def test_complaint_27_a_model_that_does_not_read_its_probe_is_never_ready(start: Start, own_models: Path) -> None:
     manifest = next((own_models / "digits").rglob(MANIFEST_NAME))
     text = manifest.read_text()
     assert '"probe": {' in text
@@ -89,7 +89,8 @@ def test_models_that_are_not_there(start: Start, models: str) -> None:
     assert models.partition(":")[0] in reason(start(models=models))
 
 
-def test_a_gpu_that_is_not_there(start: Start) -> None:
+def test_complaint_31_a_gpu_that_is_not_there(start: Start) -> None:
+    """A server that is asked for a GPU and would end up on the CPU does not start."""
     onnxruntime = pytest.importorskip("onnxruntime")
     if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
         pytest.skip("this machine may have one")
@@ -157,7 +158,7 @@ def test_a_signal_while_models_load_ends_the_server(start: Start) -> None:
     assert not [line for line in server.lines if line["level"] == "error"]
 
 
-async def test_no_call_is_lost_while_a_server_drains(start: Start, images: list[bytes]) -> None:
+async def test_complaint_17_no_call_is_lost_while_a_server_drains(start: Start, images: list[bytes]) -> None:
     """SIGTERM under load: calls go on being taken and answered; later ones are told that the server is gone."""
     server = start(workers=2, drain_seconds=1.0)
     server.wait_for_line("ready")
@@ -197,7 +198,9 @@ async def test_no_call_is_lost_while_a_server_drains(start: Start, images: list[
 
 
 @pytest.mark.parametrize("attempt", range(3))
-async def test_raw_callers_are_told_that_the_server_is_gone(start: Start, images: list[bytes], attempt: int) -> None:
+async def test_complaint_19_raw_callers_are_told_that_the_server_is_gone(
+    start: Start, images: list[bytes], attempt: int
+) -> None:
     """Forty callers without a retry, each with its own connection or sharing one: none is cancelled, none hangs."""
     server = start(drain_seconds=0)
     server.wait_for_line("ready")
@@ -229,7 +232,7 @@ async def test_raw_callers_are_told_that_the_server_is_gone(start: Start, images
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_calls_in_progress_are_finished(
+async def test_complaint_18_calls_in_progress_are_finished(
     start: Start, hold: Hold, images: list[bytes], number: signal.Signals
 ) -> None:
     server = start()
@@ -295,10 +298,49 @@ def _proportional_bytes(pid: int) -> int:
     raise AssertionError(pid)
 
 
-def test_connections_that_are_closed_for_their_age_lose_no_call(start: Start, images: list[bytes]) -> None:
+def test_complaint_23_connections_that_are_closed_for_their_age_lose_no_call(start: Start, images: list[bytes]) -> None:
+    """Old connections are closed, so that clients spread over replicas, and nobody notices."""
     server = start(max_connection_age_seconds=0.3, max_connection_age_grace_seconds=30)
     with Client(server.target, timeout=60) as client:
         client.wait_until_ready(60)
         texts = {client.recognize(images[0]).text for _ in range(200)}
     assert len(texts) == 1
+    assert server.stop() == 0
+
+
+@pytest.mark.parametrize(("min_ping_seconds", "welcome"), [(1.0, True), (600.0, False)])
+async def test_complaint_22_pings_as_frequent_as_the_server_allows_close_no_connection(
+    start: Start, min_ping_seconds: float, welcome: bool
+) -> None:
+    """A client without a call pings as often as it may, and stays connected; one that pings more often does not."""
+    server = start(min_ping_seconds=min_ping_seconds)
+    options = [
+        ("grpc.keepalive_time_ms", 1000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.use_local_subchannel_pool", 1),
+    ]
+    server.wait_for_line("ready")
+    async with grpc.aio.insecure_channel(server.target, options) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        await health.Check(health_pb2.HealthCheckRequest())  # type: ignore[attr-defined]
+        assert channel.get_state() is grpc.ChannelConnectivity.READY
+        closed = asyncio.create_task(channel.wait_for_state_change(grpc.ChannelConnectivity.READY))
+        await asyncio.wait({closed}, timeout=6 if welcome else 60)
+        assert closed.done() is not welcome
+        closed.cancel()
+    assert server.stop() == 0
+
+
+@pytest.mark.gpu
+def test_complaint_31_a_gpu_is_what_really_reads(start: Start, images: list[bytes]) -> None:
+    """On a machine with a GPU the server says that it reads there, in every answer and in its metrics."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers() or not Path("/dev/nvidiactl").exists():
+        pytest.skip("there is no GPU for ONNX Runtime here")
+    server = start(device="cuda", start_seconds=600)
+    server.wait_for_line("ready")
+    with Client(server.target, timeout=60) as client:
+        assert client.recognize(images[0]).metadata.execution_provider == "CUDAExecutionProvider"
+    assert server.metric("glyphline_model_info", provider="CUDAExecutionProvider") == 2
     assert server.stop() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import signal
 from collections.abc import Callable
@@ -11,7 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grpc
+import numpy as np
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from PIL import Image
 
 from glyphline.service.client import AsyncClient, Client, RecognitionError, Result, RetryPolicy, UnavailableError
 
@@ -178,3 +182,81 @@ def _runs(pid: int) -> bool:
             return stat.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def health(server: ServerProcess) -> int:
+    with grpc.insecure_channel(server.target) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        status: int = stub.Check(health_pb2.HealthCheckRequest(), timeout=60).status  # type: ignore[attr-defined]
+        return status
+
+
+@pytest.mark.slow
+async def test_complaint_25_readiness_needs_a_sign_of_life(
+    start: Start, until: Callable[[Callable[[], bool], str], None], images: list[bytes]
+) -> None:
+    """A worker that hangs, idle or at work, is missed long before its batch's time is up, and health follows."""
+    server = start(heartbeat_seconds=4, batch_seconds=3600)
+    (pid,) = server.worker_pids
+    assert health(server) == health_pb2.HealthCheckResponse.SERVING
+    os.kill(pid, signal.SIGSTOP)  # idle
+    assert "no sign of life" in server.wait_for_line("worker hangs")["reason"]
+    until(lambda: health(server) == health_pb2.HealthCheckResponse.NOT_SERVING, "health notices")
+    pid = server.wait_for_line("worker replaced")["pid"]
+    until(lambda: health(server) == health_pb2.HealthCheckResponse.SERVING, "health recovers")
+    os.kill(pid, signal.SIGSTOP)  # at work, as far as the front process knows
+    async with AsyncClient(server.target, timeout=60, retry=ONCE) as client:
+        assert isinstance(await client.recognize(images[0]), Result)  # by the next worker
+    assert "no sign of life" in server.wait_for_line("batch lost")["reason"]
+    assert server.metric("glyphline_worker_losses_total") == 2
+    assert server.stop() == 0
+
+
+def test_complaint_30_a_worker_has_one_thread_for_its_networks(server: ServerProcess, client: Client) -> None:
+    """However many cores the machine has, a worker computes on one; the others of its few threads wait."""
+    client.list_models()
+    for pid in server.worker_pids:
+        assert len(list(Path(f"/proc/{pid}/task").iterdir())) <= 4
+
+
+def test_complaint_34_only_the_front_process_has_grpc(server: ServerProcess, client: Client) -> None:
+    """There is one event loop of gRPC in one process: workers do not as much as load it."""
+    client.list_models()
+    assert "cygrpc" in Path(f"/proc/{server.process.pid}/maps").read_text()
+    for pid in server.worker_pids:
+        maps = Path(f"/proc/{pid}/maps").read_text()
+        assert "onnxruntime" in maps
+        assert "cygrpc" not in maps
+
+
+def test_complaint_35_workers_are_spawned_and_never_forked(server: ServerProcess, client: Client) -> None:
+    """A forked copy of a process with threads and gRPC hangs sooner or later."""
+    client.list_models()
+    for pid in server.worker_pids:
+        assert b"multiprocessing.spawn" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+@pytest.mark.slow
+def test_complaint_29_memory_stays_as_it_is_whatever_is_read(
+    server: ServerProcess, client: Client, images: list[bytes], encode: Callable[..., bytes]
+) -> None:
+    """Strips of a thousand shapes leave a worker as large as the first few hundred made it."""
+    random = np.random.default_rng(29)
+    pictures = [Image.open(io.BytesIO(image)).convert("L") for image in images]
+
+    def vary(picture: Image.Image) -> bytes:
+        width = int(picture.width * random.uniform(0.4, 2.5))
+        return encode(picture.resize((max(8, width), int(random.integers(24, 64)))))
+
+    sizes = []
+    for _ in range(16):
+        order = random.choice(len(pictures), 48)
+        outcomes = client.recognize_many([vary(pictures[index]) for index in order])
+        assert all(isinstance(outcome, Result) for outcome in outcomes)
+        sizes.append(sum(_resident_bytes(pid) for pid in server.worker_pids))
+    print("MiB after every round:", [round(size / 2**20) for size in sizes])
+    assert np.median(sizes[-4:]) - np.median(sizes[6:10]) < 24 * 2**20
+
+
+def _resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")

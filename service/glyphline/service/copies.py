@@ -22,7 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 class Copies:
-    """A folder for copies, which goes when it is closed, or at the end of the program. If none can be made, the originals have to do."""
+    """A folder for copies, which goes when it is closed, or at the end of the program.
+
+    If none can be made, the originals have to do.
+    """
 
     def __init__(self) -> None:
         self._root: Path | None = None
@@ -47,6 +50,7 @@ class Copies:
         if self._root is None:
             return folder
         copy = self._root / folder.parent.name / folder.name
+        self.remove(copy)
         try:
             shutil.copytree(folder, copy)
         except OSError as error:

