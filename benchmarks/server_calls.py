@@ -30,9 +30,9 @@ class CallError(Exception):
         code: Name of a gRPC status code, or of what comes nearest to one.
     """
 
-    def __init__(self, code: str) -> None:
-        """Keeps the code."""
-        super().__init__(code)
+    def __init__(self, code: str, details: str | None = None) -> None:
+        """Keeps the code; the message is what the server said."""
+        super().__init__(f"{code}: {details}" if details else code)
         self.code = code
 
 
@@ -81,7 +81,7 @@ class GlyphlineCaller(Caller):
         try:
             response = await self._stub.Recognize(self._requests[index], timeout=timeout)
         except grpc.aio.AioRpcError as error:
-            raise CallError(error.code().name) from error
+            raise CallError(error.code().name, error.details()) from error
         return response.alternatives[0].text
 
     async def close(self) -> None:
@@ -119,7 +119,7 @@ class InferenceCaller(Caller):
         try:
             response = await self._stub.ModelInfer(self._requests[index], timeout=timeout)
         except grpc.aio.AioRpcError as error:
-            raise CallError(error.code().name) from error
+            raise CallError(error.code().name, error.details()) from error
         return bytes(response.outputs[0].contents.bytes_contents[0]).decode()
 
     async def close(self) -> None:

@@ -144,7 +144,7 @@ async def wait_for_text(setup: dict[str, Any]) -> str:
             try:
                 found = await caller.read(0, 10.0)
             except CallError as error:
-                found = error.code
+                found = str(error)
             else:
                 if found == setup["expected"][0]:
                     return ""

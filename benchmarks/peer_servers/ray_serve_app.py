@@ -18,9 +18,30 @@ from ray import serve
 from ray.serve.config import HTTPOptions, gRPCOptions
 
 from glyphline.recognition.v1 import recognition_pb2 as messages
+from glyphline.recognition.v1 import recognition_pb2_grpc as services
 
-SERVICE = "glyphline.recognition.v1.recognition_pb2_grpc.add_RecognitionServiceServicer_to_server"
+SERVICE = "peer_servers.ray_serve_app.add_recognition_service"
 OBJECT_STORE_BYTES = 100 * 2**20
+
+
+class GenericHandlers:
+    """Takes a service's generic handlers alone.
+
+    The proxy puts its own in their place, but not in that of registered ones, which stubs of grpcio-tools 1.64 and
+    later add too and which would come first.
+    """
+
+    def __init__(self, server: Any) -> None:  # noqa: ANN401  (the proxy's own)
+        """Keeps the proxy's server."""
+        self.add_generic_rpc_handlers = server.add_generic_rpc_handlers
+
+    def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
+        """Takes none."""
+
+
+def add_recognition_service(servicer: Any, server: Any) -> None:  # noqa: ANN401  (the proxy's own)
+    """Adds Glyphline's service to the proxy."""
+    services.add_RecognitionServiceServicer_to_server(servicer, GenericHandlers(server))  # type: ignore[arg-type]
 
 
 def deployment(settings: dict[str, Any]) -> Any:  # noqa: ANN401  (Ray is not installed where types are checked)
