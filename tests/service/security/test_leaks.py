@@ -59,10 +59,11 @@ def told(error: grpc.RpcError) -> str:
 
 
 def names(count: int = 40) -> st.SearchStrategy[str]:
+    # Unlike anything of the inside, since a caller's own words come back to him.
     hostile = [
-        "../../../etc/passwd",
-        "/etc/passwd",
-        "file:///etc/passwd",
+        "../../../srv/secret",
+        "/srv/secret",
+        "file:///srv/secret",
         "http://127.0.0.1:1/",
         "%s%n",
         "${HOME}",
@@ -118,16 +119,12 @@ def test_random_bytes_to_any_stream(channel: grpc.Channel, path: str, contents: 
 @quick
 @given(REQUESTS)
 def test_random_requests(channel: grpc.Channel, request_: api.RecognizeRequest) -> None:
-    given_back = {request_.request_id, request_.config.model, request_.config.language_model.name}
     try:
         rpc.RecognitionServiceStub(channel).Recognize(request_, timeout=60)
     except grpc.RpcError as error:
         message = told(error)
         assert isinstance(error, grpc.Call)
         assert Status.FromString(bytes(dict(error.trailing_metadata() or ())["grpc-status-details-bin"])).message
-        for text in sorted(filter(None, given_back), key=len, reverse=True):
-            message = message.replace(text, "").replace(repr(text)[1:-1], "")
-        message = re.sub(r"value=b'.*?'\)", "", message, flags=re.DOTALL)  # the same words once more, packed
         assert not INSIDE.search(message), message
 
 
