@@ -162,7 +162,7 @@ def plot(path: Path, figures: Sequence[ServerFigures], title: str) -> None:
         "late": [row.overload.late for row in figures],
         "failed": [row.overload.failed for row in figures],
     }
-    for (kind, shares), color in zip(kinds.items(), ("C2", "C7", "C1", "C3"), strict=True):
+    for (kind, shares), color in zip(kinds.items(), ("seagreen", "lightgrey", "goldenrod", "firebrick"), strict=True):
         heights = [100 * share for share in shares]
         overload.bar(places, heights, bottom=bottom, label=kind, color=color, width=0.6)
         bottom = [low + height for low, height in zip(bottom, heights, strict=True)]

@@ -31,6 +31,7 @@ import argparse
 import base64
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -360,6 +361,8 @@ def compare(comparison: Comparison, names: Sequence[str], rounds: int) -> dict[s
 def main() -> int:
     """Starts each server in turn, measures, prints; exits with 1 if an answer had a wrong text."""
     arguments = parse()
+    # Whoever ends this ends the server, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if arguments.plot:
         _check_plot()
     root: Path = arguments.model_repository or pretrained_root()
