@@ -76,6 +76,25 @@ async def test_complaint_13_a_full_queue_refuses_at_once_and_what_waits_is_read(
     assert server.metric("glyphline_rejected_total", reason="queue_full") == 2
 
 
+async def test_complaint_13_a_burst_is_refused_with_a_reason_and_never_cancelled(
+    start: Start, hold: Hold, images: list[bytes]
+) -> None:
+    """More calls arrive than gRPC holds by itself before the server can look at one of them."""
+    server = start(max_queue=32)
+    server.wait_for_line("ready")
+    async with AsyncClient(server.target, timeout=120, retry=ONCE) as client:
+        await client.recognize(images[0])
+        with hold([server.process.pid]):
+            calls = [asyncio.create_task(client.recognize(images[0])) for _ in range(1300)]
+            await asyncio.wait(calls, timeout=1.0)
+        results = await asyncio.gather(*calls, return_exceptions=True)
+    refused = [result for result in results if isinstance(result, OverloadedError)]
+    read = [result for result in results if isinstance(result, Result)]
+    assert len(refused) + len(read) == 1300
+    assert read
+    assert all(error.reason == "QUEUE_FULL" and error.retry_after for error in refused)
+
+
 async def test_the_client_comes_back_when_there_is_room(start: Start, hold: Hold, images: list[bytes]) -> None:
     server = start(max_queue=1)
     async with AsyncClient(server.target, timeout=60, retry=RetryPolicy(attempts=100)) as client:

@@ -53,6 +53,7 @@ SERVICES = tuple(service.full_name for service in recognition_pb2.DESCRIPTOR.ser
 EXIT_FAILED = 1
 _SAME_SIGNAL_SECONDS = 1.0
 _MAX_PENDING_CALLS = 10_000  # that have arrived and were not looked at
+_PENDING_SECONDS = 3600  # for which they may wait, unless their own deadline is nearer
 _PING_SHARE = 0.8  # of the shortest interval: a ping that is held up on its way makes the next one seem early
 _HANDSHAKE_SECONDS = 20.0  # for TLS and the first words of HTTP/2
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -339,9 +340,10 @@ def _options(settings: ServerSettings) -> list[tuple[str, int]]:
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.max_connection_idle_ms", _milliseconds(settings.max_idle_seconds)),
         ("grpc.max_concurrent_streams", settings.max_connection_calls),
-        # Else gRPC cancels, without a reason, calls of a burst of which a thousand wait for the event loop.
+        # Else gRPC cancels, without a reason, what waits for the event loop for 30 s or behind a thousand calls.
         ("grpc.server.max_pending_requests", _MAX_PENDING_CALLS),
         ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING_CALLS),
+        ("grpc.server_max_unrequested_time_in_server", _PENDING_SECONDS),
         ("grpc.server_handshake_timeout_ms", _milliseconds(min(_HANDSHAKE_SECONDS, settings.max_idle_seconds))),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", _milliseconds(_PING_SHARE * settings.min_ping_seconds)),
     ]
