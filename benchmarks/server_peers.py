@@ -2,8 +2,8 @@
 
 All get the same bundle, number of workers, largest batch and, where they wait for a batch to fill, the same wait; each
 worker has one thread, and none logs every call. What a server offers against overload is turned on: Glyphline's bounds
-are its defaults; Ray Serve gets the same bound of its queue, and the deadline as its time limit; LitServe the deadline
-as its time limit; MLServer offers neither.
+are its defaults; Ray Serve gets the same bound of its queue and, for an overload, the deadline as its time limit;
+LitServe the latter; MLServer offers neither.
 """
 
 from __future__ import annotations
@@ -56,7 +56,6 @@ class Setup:
         model: Its name.
         workers: Processes that read.
         batch_wait: Seconds that a server may wait for a batch to fill, if it does.
-        deadline: Seconds that clients wait under overload.
         peer_python: Interpreter that has the peers.
     """
 
@@ -65,7 +64,6 @@ class Setup:
     model: str
     workers: int
     batch_wait: float
-    deadline: float
     peer_python: str
 
 
@@ -110,8 +108,16 @@ def installed(python: str) -> dict[str, str]:
 
 
 @contextmanager
-def running(name: str, setup: Setup) -> Iterator[tuple[Server, Check]]:
+def running(name: str, setup: Setup, time_limit: float) -> Iterator[tuple[Server, Check]]:
     """Starts a server on free ports, waits until it says that it is healthy, and stops it at the end.
+
+    Args:
+        name: Which.
+        setup: What all are started with.
+        time_limit: Seconds that a call may take, where a server has such a limit of its own.
+
+    Yields:
+        The server, and what asks for its health.
 
     Raises:
         ServerError: If it ends or is not healthy in time.
@@ -119,7 +125,7 @@ def running(name: str, setup: Setup) -> Iterator[tuple[Server, Check]]:
     port, second, third = _free_ports(3)
     target = f"127.0.0.1:{port}"
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
-        command, check = _command(name, setup, Path(folder), port, second, third)
+        command, check = _command(name, setup, time_limit, Path(folder), port, second, third)
         process = subprocess.Popen(
             command,
             cwd=folder,
@@ -142,11 +148,13 @@ def running(name: str, setup: Setup) -> Iterator[tuple[Server, Check]]:
             _stop(process)
 
 
-def _command(name: str, setup: Setup, folder: Path, port: int, second: int, third: int) -> tuple[list[str], Check]:
+def _command(
+    name: str, setup: Setup, time_limit: float, folder: Path, port: int, second: int, third: int
+) -> tuple[list[str], Check]:
     """Returns what starts a server, and how it is asked for its health."""
     target = f"127.0.0.1:{port}"
     settings: dict[str, Any] = {"bundle": str(setup.bundle), "port": port, "workers": setup.workers}
-    settings |= {"max_batch": MAX_BATCH, "batch_wait": setup.batch_wait, "timeout": setup.deadline}
+    settings |= {"max_batch": MAX_BATCH, "batch_wait": setup.batch_wait, "timeout": time_limit}
     match name:
         case "glyphline":
             command = [sys.executable, "-m", "glyphline", "serve", "--host", "127.0.0.1", "--port", str(port)]

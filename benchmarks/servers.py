@@ -9,9 +9,9 @@ answer. Measured are
 - latency of open loops: images due at random moments at the same rates for all, which are shares of what the first
   server did in its closed loops of the first round; an answer's time counts from when its image was due;
 - an overload: images due at a multiple of the server's own capacity, callers that wait no longer than a deadline,
-  health asked meanwhile, and then a light load, to see how soon it is answered fast again;
+  health asked meanwhile, and then a light load, to see how soon it is answered fast again (of a fresh server);
 - cancellations: images due several at a time, so that they share batches, at half the server's capacity; a share of the
-  calls is cancelled by the client, and the others ought not to notice. A fresh server is started for it.
+  calls is cancelled by the client, and the others ought not to notice.
 
 Servers that are not installed are left out with a line that says how to install them; they may live in an environment
 of their own, together with Glyphline:
@@ -47,6 +47,7 @@ from peer_processes import ONE_THREAD
 from rich.console import Console
 from serve import read_here
 from server import Server
+from server_client import LONGEST_SECONDS
 from server_figures import (
     Overload,
     ServerFigures,
@@ -195,11 +196,14 @@ class Comparison:
         Raises:
             ServerError: If it does not start.
         """
-        with running(name, self._setup) as (server, check), self._client(name, server) as client:
+        with running(name, self._setup, LONGEST_SECONDS) as (server, _), self._client(name, server) as client:
+            self._warm_up(server, client)
             self._loads(server, client, number, measured)
-            self._overload(server, check, client, number, measured)
-        with running(name, self._setup) as (server, _), self._client(name, server) as client:
             self._cancel(server, client, number, measured)
+        deadline = self._arguments.deadline
+        with running(name, self._setup, deadline) as (server, check), self._client(name, server) as client:
+            self._warm_up(server, client)
+            self._overload(server, check, client, number, measured)
         over, cancels = overload_figures(measured.overloads[-1:]), cancel_figures(measured.during[-1:], [])
         console.print(
             f"round {number}, {KINDS[name].label}: {measured.capacity:.0f} images/s; overload: "
@@ -211,10 +215,12 @@ class Comparison:
         order = {"protocol": KINDS[name].protocol, "target": server.target, **self._images}
         return Client(self._setup.peer_python, order)
 
+    def _warm_up(self, server: Server, client: Client) -> None:
+        arguments = self._arguments
+        client.window(server, kind="closed", callers=max(arguments.callers), seconds=min(2.0, arguments.seconds))
+
     def _loads(self, server: Server, client: Client, number: int, measured: Measured) -> None:
         arguments = self._arguments
-        warm = min(2.0, arguments.seconds)
-        client.window(server, kind="closed", callers=max(arguments.callers), seconds=warm)
         for callers in arguments.callers:
             window = client.window(server, kind="closed", callers=callers, seconds=arguments.seconds)
             measured.closed.setdefault(callers, []).append(window)
@@ -252,7 +258,6 @@ class Comparison:
 
     def _cancel(self, server: Server, client: Client, number: int, measured: Measured) -> None:
         arguments = self._arguments
-        client.window(server, kind="closed", callers=max(arguments.callers), seconds=min(2.0, arguments.seconds))
         usual = client.window(
             server,
             kind="open",
@@ -383,7 +388,6 @@ def main() -> int:
         model=manifest.name,
         workers=arguments.workers,
         batch_wait=arguments.batch_wait / 1000,
-        deadline=arguments.deadline,
         peer_python=arguments.peer_python,
     )
     measured = compare(Comparison(arguments, setup, contents, expected), names, arguments.rounds)
