@@ -190,6 +190,9 @@ def _open_onnxruntime(path: Path, device: Device, threads: int, allow_cpu_fallba
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = _ERRORS_ONLY
+    # For every shape that it meets, ONNX Runtime would keep a plan of where in memory everything goes, for ever. Strips
+    # have thousands of shapes; without plans memory stays as it is, and nothing takes longer.
+    options.enable_mem_pattern = False
     # A thread that spins while it waits takes the core from whatever else could use it.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")

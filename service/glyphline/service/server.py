@@ -345,7 +345,7 @@ def _options(settings: ServerSettings) -> list[tuple[str, int]]:
         ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING_CALLS),
         ("grpc.server_max_unrequested_time_in_server", _PENDING_SECONDS),
         ("grpc.server_handshake_timeout_ms", _milliseconds(min(_HANDSHAKE_SECONDS, settings.max_idle_seconds))),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", _milliseconds(_PING_SHARE * settings.min_ping_seconds)),
+        ("grpc.http2.min_ping_interval_without_data_ms", _milliseconds(_PING_SHARE * settings.min_ping_seconds)),
     ]
     if settings.max_connection_age_seconds is not None:
         options += [
