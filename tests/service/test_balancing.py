@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,10 @@ def balancer(tmp_path: Path) -> Iterator[Callable[[list[int]], str]]:
         process.wait(60)
 
 
+def has_read(server: ServerProcess) -> bool:
+    return server.metric("glyphline_images_total", outcome="ok") > 10
+
+
 async def test_complaint_17_a_rolling_restart_behind_a_balancer_loses_nothing(
     start: Callable[..., ServerProcess], balancer: Callable[[list[int]], str], until: Until, images: list[bytes]
 ) -> None:
@@ -141,8 +146,7 @@ async def test_complaint_17_a_rolling_restart_behind_a_balancer_loses_nothing(
             assert await asyncio.to_thread(servers[index].stop) == 0
             servers[index] = start(port=port, drain_seconds=2, models="digits-ctc")
             await asyncio.to_thread(servers[index].wait_for_line, "ready")
-            read = lambda index=index: servers[index].metric("glyphline_images_total", outcome="ok")  # noqa: E731
-            await asyncio.to_thread(until, lambda read=read: read() > 10, "the balancer uses the new server")
+            await asyncio.to_thread(until, partial(has_read, servers[index]), "the balancer uses the new server")
         done = True
         await asyncio.gather(*callers)  # raises if a call was lost
     assert answered > 20

@@ -22,7 +22,7 @@ from glyphline.models.recognizer import Recognizer
 from glyphline.models.repository import ModelRepository
 from glyphline.models.timings import StageTimings
 from glyphline.service import worker
-from glyphline.service.messages import Fault, Job, JobResult, Ping, Pong, Ready, Refused, Unload, WorkerConfig
+from glyphline.service.messages import Beat, Fault, Job, JobResult, Ping, Pong, Ready, Refused, Unload, WorkerConfig
 
 MODEL = "digits-ctc"
 
@@ -113,7 +113,7 @@ def answer(connection: Connection, kind: type[object]) -> object:
     """Returns the next message that is no sign of life."""
     while True:
         message = connection.recv()
-        if not isinstance(message, worker.Beat):
+        if not isinstance(message, Beat):
             assert isinstance(message, kind)
             return message
 
@@ -129,7 +129,7 @@ def test_a_worker_answers_and_drops_what_it_is_told_to(
     ours.send(Ping())
     answer(ours, Pong)
     heard: list[object] = []
-    while worker.Beat not in map(type, heard):  # it says that it lives while it reads
+    while Beat not in map(type, heard):  # it says that it lives while it reads
         ours.send(Job(key, DecodingOptions(), images[:8]))
         heard.append(ours.recv())
         while not isinstance(heard[-1], JobResult):
