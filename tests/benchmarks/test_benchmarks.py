@@ -74,12 +74,32 @@ def test_an_unreadable_folder_is_said(repository_root: Path, tmp_path: Path) -> 
 
 
 def test_every_search_is_measured_against_the_plain_beam(repository_root: Path) -> None:
-    report = run(repository_root, "decode.py", "--count", "300", "--images", "5", "--rounds", "1", "--order", "3")
+    small = [
+        "--count",
+        "300",
+        "--images",
+        "5",
+        "--rounds",
+        "1",
+        "--order",
+        "3",
+        "--beam-width",
+        "3",
+        "--batch",
+        "1",
+        "2",
+    ]
+    report = run(repository_root, "decode.py", *small)
     assert report["machine"]["numpy"]
     names = [row["search"] for row in report["figures"]]
     assert (names[0], names[1], names[3]) == ("beam", "lexicon of 300 words", "both")
     assert report["figures"][0]["ratio"] == 1.0
     assert all(0.0 <= row["exact"] <= 1.0 and row["milliseconds"] > 0.0 for row in report["figures"])
+    assert [(row["beam_width"], row["batch"]) for row in report["steps"]] == [(1, 1), (1, 2), (3, 1), (3, 2)]
+    for row in report["steps"]:
+        assert min(row["encoder_milliseconds"], row["loop_milliseconds"], row["fused_milliseconds"]) > 0
+        assert row["ratio"] > 0
+        assert row["whole_ratio"] > 0
 
 
 @pytest.mark.slow

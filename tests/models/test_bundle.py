@@ -46,7 +46,7 @@ RECORD: dict[str, Any] = {
     "created": "2026-01-01T00:00:00Z",
 }
 
-ATTENTION = {
+ATTENTION: dict[str, Any] = {
     "head": "attention",
     "graphs": {"encoder": "encoder.onnx", "decoder_step": "decoder_step.onnx"},
     "states": [{"name": "hidden", "kind": "fixed", "size": 8}, {"name": "coverage", "kind": "frames"}],
@@ -231,6 +231,18 @@ def test_a_head_that_looks_at_no_frames_has_no_state_over_them(head: str) -> Non
         Manifest.model_validate(RECORD | ATTENTION | fixed | {"states": []})
     with pytest.raises(ValueError, match="decoder_step"):
         Manifest.model_validate(RECORD | fixed)
+
+
+def test_a_fused_graph_is_optional_and_of_step_wise_heads_only() -> None:
+    fused = ATTENTION["graphs"] | {"decode": "decode.onnx"}
+    manifest = Manifest.model_validate(RECORD | ATTENTION | {"graphs": fused})
+    assert "decode.onnx" in manifest.required_files
+    without = Bundle(Path("digits"), manifest).without("decode")
+    assert without.manifest == Manifest.model_validate(RECORD | ATTENTION)
+    assert without.without("decode") == without
+    for record in (RECORD, RECORD | ATTENTION):
+        with pytest.raises(ValueError, match="has the graphs"):
+            Manifest.model_validate(record | {"graphs": {"network": "network.onnx", "decode": "decode.onnx"}})
 
 
 def test_writing_refuses_what_loading_would(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import itertools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -32,6 +31,9 @@ from glyphline.training.fused_graph import fuse as fuse_step
 
 HEIGHT, SIZE = 3, 5
 
+Tensors = list[tuple[str, int, list[str | int]]]
+"""Names, kinds and axes of a graph's inputs or outputs."""
+
 
 def make_step(random: np.random.Generator, symbols: int, *, looks: bool) -> onnx.ModelProto:
     """Makes a recurrent decoder; one that looks attends by content, away from where it looked before."""
@@ -50,10 +52,10 @@ def make_step(random: np.random.Generator, symbols: int, *, looks: bool) -> onnx
         helper.make_node("Add", ["written", "kept"], ["both"]),
     ]
     number, real = TensorProto.INT64, TensorProto.FLOAT
-    inputs = [("symbols", number, ["rows"]), ("hidden", real, ["rows", SIZE])]
-    outputs = [("log_probabilities", real, ["rows", symbols]), ("next_hidden", real, ["rows", SIZE])]
+    inputs: Tensors = [("symbols", number, ["rows"]), ("hidden", real, ["rows", SIZE])]
+    outputs: Tensors = [("log_probabilities", real, ["rows", symbols]), ("next_hidden", real, ["rows", SIZE])]
     if looks:
-        initial += [numpy_helper.from_array(np.float32(-1e9), "never")]
+        initial += [numpy_helper.from_array(np.array(-1e9, dtype=np.float32), "never")]
         initial += [numpy_helper.from_array(np.array(value), f"number_{value}") for value in (0, 1)]
         nodes += [
             helper.make_node("Unsqueeze", ["hidden", "axis_2"], ["query"]),
@@ -112,8 +114,8 @@ def make_encoder(random: np.random.Generator, *, looks: bool) -> onnx.ModelProto
     ]
     initial += [numpy_helper.from_array(np.array([2]), "axis_2")]
     number, real = TensorProto.INT64, TensorProto.FLOAT
-    inputs = [("images", TensorProto.UINT8, ["batch", 1, HEIGHT, "width"]), ("widths", number, ["batch"])]
-    outputs = [("lengths", number, ["batch"]), ("initial_hidden", real, ["batch", SIZE])]
+    inputs: Tensors = [("images", TensorProto.UINT8, ["batch", 1, HEIGHT, "width"]), ("widths", number, ["batch"])]
+    outputs: Tensors = [("lengths", number, ["batch"]), ("initial_hidden", real, ["batch", SIZE])]
     if looks:
         outputs += [("memory", real, ["batch", "width", HEIGHT]), ("keys", real, ["batch", "width", SIZE])]
         outputs.append(("initial_covered", real, ["batch", "width"]))
@@ -121,20 +123,17 @@ def make_encoder(random: np.random.Generator, *, looks: bool) -> onnx.ModelProto
 
 
 def make_model(
-    nodes: Sequence[onnx.NodeProto],
-    inputs: Sequence[tuple[str, int, Sequence[Any]]],
-    outputs: Sequence[tuple[str, int, Sequence[Any]]],
-    initial: Sequence[TensorProto],
+    nodes: Sequence[onnx.NodeProto], inputs: Tensors, outputs: Tensors, initial: Sequence[TensorProto]
 ) -> onnx.ModelProto:
-    lists = [[helper.make_tensor_value_info(*each) for each in part] for part in (inputs, outputs)]
-    graph = helper.make_graph(nodes, "graph", *lists, initializer=initial)
+    given, written = ([helper.make_tensor_value_info(*each) for each in part] for part in (inputs, outputs))
+    graph = helper.make_graph(nodes, "graph", given, written, initial)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
     onnx.checker.check_model(model, full_check=True)
     return model
 
 
-def open_heads(folder: Path, seed: int, symbols: int, *, looks: bool) -> tuple[StepHead, StepHead]:
-    """Makes a random head; returns it with its fused graph, and without."""
+def open_head(folder: Path, seed: int, symbols: int, *, looks: bool) -> StepHead:
+    """Makes a random head with its fused graph."""
     random = np.random.default_rng(seed)
     step = make_step(random, symbols, looks=looks)
     models = {"encoder": make_encoder(random, looks=looks), "step": step, "decode": fuse_step(step)}
@@ -144,17 +143,15 @@ def open_heads(folder: Path, seed: int, symbols: int, *, looks: bool) -> tuple[S
         sessions[name] = open_session(folder / f"{name}.onnx")
     states = ["hidden", "covered"] if looks else ["hidden"]
     encoder, step_session = sessions["encoder"], sessions["step"]
-    return (
-        StepHead(encoder, step_session, states, symbols, looks_at_frames=looks, decode=sessions["decode"]),
-        StepHead(encoder, step_session, states, symbols, looks_at_frames=looks),
-    )
+    return StepHead(encoder, step_session, states, symbols, looks_at_frames=looks, decode=sessions["decode"])
 
 
 def read(
-    head: StepHead, images: NDArray[np.uint8], options: ResolvedOptions, temperature: float = 1.0
+    head: StepHead, images: NDArray[np.uint8], options: ResolvedOptions, temperature: float = 1.0, *, fused: bool
 ) -> list[list[Hypothesis]]:
     widths = np.array([images.shape[3] - index % 3 for index in range(len(images))], dtype=np.int64)
-    return head.read(images, widths, options, temperature, StageTimings())
+    timings = StageTimings()
+    return head.decode(head.encode(images, widths, timings), options, temperature, timings, fused=fused)
 
 
 def make_images(seed: int, count: int) -> NDArray[np.uint8]:
@@ -176,10 +173,10 @@ def assert_equal(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["attention", "vector"])
-def heads(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[StepHead, StepHead]]:
+def heads(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[StepHead]:
     """Heads of a few symbols that look at frames, and such that do not."""
     return [
-        open_heads(tmp_path_factory.mktemp("head"), seed, symbols, looks=request.param)
+        open_head(tmp_path_factory.mktemp("head"), seed, symbols, looks=request.param)
         for seed, symbols in enumerate((3, 5, 8))
     ]
 
@@ -199,7 +196,7 @@ SEARCHES = st.builds(
     st.lists(st.booleans(), min_size=7, max_size=7).filter(lambda allowed: any(allowed[:2])),
 )  # fmt: skip
 def test_the_fused_graph_gives_what_the_loop_gives(
-    heads: list[tuple[StepHead, StepHead]],
+    heads: list[StepHead],
     which: int,
     seed: int,
     count: int,
@@ -208,7 +205,7 @@ def test_the_fused_graph_gives_what_the_loop_gives(
     temperature: float,
     allowed: list[bool],
 ) -> None:
-    fused, loop = heads[which]
+    head = heads[which]
     mask = None if all(allowed) else np.array([True, *allowed])[: (3, 5, 8)[which]]
     options = ResolvedOptions(
         beam_width=options.beam_width,
@@ -219,16 +216,18 @@ def test_the_fused_graph_gives_what_the_loop_gives(
         token_details=options.token_details,
     )
     images = make_images(seed, count)
-    assert_equal(read(fused, images, options, temperature), read(loop, images, options, temperature))
+    assert_equal(
+        read(head, images, options, temperature, fused=True), read(head, images, options, temperature, fused=False)
+    )
 
 
-def test_it_stops_with_the_longest_text(heads: list[tuple[StepHead, StepHead]]) -> None:
+def test_it_stops_with_the_longest_text(heads: list[StepHead]) -> None:
     counts: list[int] = []
-    for seed, width, (fused, _) in itertools.product(range(5), (1, 3), heads):
+    for seed, width, fused in itertools.product(range(5), (1, 3), heads):
         assert fused._decode is not None
         options = ResolvedOptions(beam_width=width, max_output_length=40)
         encoded = fused.encode(make_images(seed, 3), np.full(3, 6), StageTimings())
-        found = fused.decode(encoded, options, 1.0, StageTimings())
+        found = fused.decode(encoded, options, 1.0, StageTimings(), fused=True)
         inputs = {name: encoded[name] for name in fused.decode_inputs if name in encoded}
         [symbols] = fused._decode.run(["symbols"], inputs | fused_inputs(options, fused._start))
         longest = max(len(best.symbols) + 1 for best, *_ in found)
@@ -237,9 +236,16 @@ def test_it_stops_with_the_longest_text(heads: list[tuple[StepHead, StepHead]]) 
     assert len(set(counts)) > 2, "texts of several lengths"
 
 
-def test_no_images_give_no_readings(heads: list[tuple[StepHead, StepHead]]) -> None:
-    for head in heads[0]:
-        assert read(head, make_images(0, 0), ResolvedOptions(max_output_length=3)) == []
+def test_no_images_give_no_readings(heads: list[StepHead]) -> None:
+    for fused in (True, False):
+        assert read(heads[0], make_images(0, 0), ResolvedOptions(max_output_length=3), fused=fused) == []
+
+
+def test_the_faster_way_is_taken(heads: list[StepHead]) -> None:
+    [head, *_] = heads
+    greedy, beam = ResolvedOptions(), ResolvedOptions(beam_width=5)
+    assert [head.fuses(greedy, images) for images in (1, 4, 5, 32)] == [True] * 4
+    assert [head.fuses(beam, images) for images in (1, 4, 5, 32)] == [True, True, False, False]
 
 
 class TestBundles:

@@ -20,9 +20,13 @@ from glyphline.models.long_lines import Window, merge_frames
 from glyphline.models.session import Device, Provider, Session, open_session, session_device
 from glyphline.models.timings import StageTimings
 
-__all__ = ["HEADS_THAT_LOOK_AT_FRAMES", "CtcHead", "Head", "StepHead", "open_head"]
+__all__ = ["FUSED_BEAM_IMAGES", "HEADS_THAT_LOOK_AT_FRAMES", "CtcHead", "Head", "StepHead", "open_head"]
 
 HEADS_THAT_LOOK_AT_FRAMES = frozenset({"attention"})
+
+FUSED_BEAM_IMAGES = 4
+"""A beam search for more images than these is left to the loop over the step: images that are done leave it, and with
+each so many rows as its beam is wide. `benchmarks/decode.py` measures both."""
 
 _INPUTS = ["images", "widths"]
 
@@ -219,7 +223,8 @@ class CtcHead:
 class StepHead:
     """Two graphs, an encoder and a decoder that takes one step at a time; and, it may be, one of the whole search.
 
-    Where there is that third graph, it does every search that no lexicon or language model steers.
+    Where there is that third graph, it does the searches that it does faster, and none that a lexicon or a language
+    model steers.
     """
 
     def __init__(
@@ -279,12 +284,42 @@ class StepHead:
             found = self._encoder.run(self.encoder_outputs, {"images": images, "widths": widths})
         return dict(zip(self.encoder_outputs, found, strict=True))
 
+    def fuses(self, options: ResolvedOptions, images: int) -> bool:
+        """Whether a search is left to the fused graph where nobody says which way to go.
+
+        Args:
+            options: The search.
+            images: How many it is for.
+        """
+        few = options.beam_width == 1 or images <= FUSED_BEAM_IMAGES
+        return self._decode is not None and options.guide is None and few
+
     def decode(
-        self, encoded: dict[str, NDArray[Any]], options: ResolvedOptions, temperature: float, timings: StageTimings
+        self,
+        encoded: dict[str, NDArray[Any]],
+        options: ResolvedOptions,
+        temperature: float,
+        timings: StageTimings,
+        *,
+        fused: bool | None = None,
     ) -> list[list[Hypothesis]]:
-        """Searches, as `Head.read` says, in what the encoder gave."""
+        """Searches, as `Head.read` says, in what the encoder gave.
+
+        Args:
+            encoded: That.
+            options: Search, restrictions and limits.
+            temperature: Calibrates confidences.
+            timings: Is told the time spent.
+            fused: Whether by the fused graph, which has to be there and knows of no guide; None for the faster way.
+
+        Returns:
+            The hypotheses of each image, best first, at least one.
+        """
         lengths = encoded["lengths"]
-        if self._decode is not None and options.guide is None and len(lengths):
+        if not len(lengths):
+            return []
+        if self.fuses(options, len(lengths)) if fused is None else fused:
+            assert self._decode is not None
             with timings.measure("infer"):
                 inputs = {name: encoded[name] for name in self._decoder_inputs}
                 inputs |= fused_inputs(options, self._start)  # the class of the start follows all that are written

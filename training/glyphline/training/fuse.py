@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.bundle import Bundle, load_bundle, write_manifest
 from glyphline.models.decoding import Hypothesis, ResolvedOptions
-from glyphline.models.heads import open_head
+from glyphline.models.heads import StepHead, open_head
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.timings import StageTimings
 from glyphline.training.errors import ExportError
@@ -68,9 +68,8 @@ def check_fused(bundle: Bundle) -> float:
     """
     manifest = bundle.manifest
     alphabet = Alphabet(manifest.alphabet)
-    fused, loop = (
-        open_head(each, alphabet, "cpu", 1, allow_cpu_fallback=False) for each in (bundle, bundle.without("decode"))
-    )
+    head = open_head(bundle, alphabet, "cpu", 1, allow_cpu_fallback=False)
+    assert isinstance(head, StepHead)
     allowed = np.arange(alphabet.size) % 2 == 0  # class 0, the end, among them
     plain = ResolvedOptions(max_output_length=min(_LONGEST, manifest.max_output_length))
     beam = replace(plain, beam_width=4, max_alternatives=3, length_penalty=manifest.decoder.length_penalty)
@@ -81,9 +80,11 @@ def check_fused(bundle: Bundle) -> float:
         padded = width + -width % manifest.width_multiple
         for batch in _BATCHES:
             images, widths = random_strips(random, batch, padded, manifest.image.height)
+            timings = StageTimings()
+            encoded = head.encode(images, widths, timings)
             for options in searches:
                 ours, theirs = (
-                    head.read(images, widths, options, manifest.temperature, StageTimings()) for head in (fused, loop)
+                    head.decode(encoded, options, manifest.temperature, timings, fused=fused) for fused in (True, False)
                 )
                 for found, expected in zip(ours, theirs, strict=True):
                     worst = max(worst, _difference(found, expected))

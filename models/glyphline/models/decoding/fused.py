@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glyphline.models.decoding.distributions import FloatArray, restrict
+from glyphline.models.decoding.distributions import FloatArray, calibrated_at, restrict
 from glyphline.models.decoding.history import END, History
 from glyphline.models.decoding.options import ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
@@ -89,25 +89,32 @@ def read_fused(
     for step, values in enumerate(log_probabilities):
         history.add(values, output.attention[step] if options.token_details and output.attention is not None else None)
     if options.beam_width == 1:
-        return _read_greedy(output.symbols[:, :, 0], log_probabilities, history, options)
+        return _read_greedy(output.symbols[:, :, 0], log_probabilities, history, options, temperature)
     return _read_beams(output, log_probabilities, history, options)
 
 
 def _read_greedy(
-    symbols: NDArray[np.int64], log_probabilities: FloatArray, history: History, options: ResolvedOptions
+    symbols: NDArray[np.int64],
+    log_probabilities: FloatArray,
+    history: History,
+    options: ResolvedOptions,
+    temperature: float,
 ) -> list[list[Hypothesis]]:
     """Cuts what was written (steps, images) at its end."""
     ends = symbols == END
     ended = ends.any(axis=0)
     written = np.where(ended, ends.argmax(axis=0), options.max_output_length)
     values = np.take_along_axis(log_probabilities, symbols[:, :, None], axis=2)[:, :, 0]
-    counted = np.arange(len(symbols))[:, None] < written + ended
-    totals = np.where(counted, values, 0.0).sum(axis=0).tolist()
+    counts = written + ended
+    totals = np.where(np.arange(len(symbols))[:, None] < counts, values, 0.0).sum(axis=0)
+    # All at once: image by image this would take longer than all else that is done here.
+    every = log_probabilities.reshape(-1, log_probabilities.shape[2])
+    chances: FloatArray = calibrated_at(every, symbols.ravel(), temperature).reshape(symbols.shape)
+    by_image: NDArray[Any] = chances.T
+    texts, sure, sums = symbols.T.tolist(), by_image.tolist(), totals.tolist()
     return [
-        [history.hypothesis(image, texts[:length], [image] * (length + closed), totals[image])]
-        for image, (texts, length, closed) in enumerate(
-            zip(symbols.T.tolist(), written.tolist(), ended.tolist(), strict=True)
-        )
+        [history.hypothesis(image, texts[image][:length], [image] * count, sums[image], sure[image][:count])]
+        for image, (length, count) in enumerate(zip(written.tolist(), counts.tolist(), strict=True))
     ]
 
 

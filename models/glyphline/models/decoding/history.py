@@ -40,7 +40,14 @@ class History:
         if attention is not None:
             self._attention.append(attention)
 
-    def hypothesis(self, image: int, symbols: list[int], rows: list[int], total: float) -> Hypothesis:
+    def hypothesis(
+        self,
+        image: int,
+        symbols: list[int],
+        rows: list[int],
+        total: float,
+        chances: list[float] | None = None,
+    ) -> Hypothesis:
         """Puts a hypothesis together.
 
         Args:
@@ -48,11 +55,11 @@ class History:
             symbols: What it says.
             rows: The row that wrote each symbol, step by step, and then the end; without that last it is truncated.
             total: Its log-probability, under a guide with what the guide adds.
+            chances: Calibrated log-probabilities of what the rows wrote; None to have them worked out.
         """
         ended = len(rows) > len(symbols)
-        chances: list[float] = []
         log_probability = total
-        if rows:
+        if chances is None:
             outputs = np.array([step[row] for step, row in zip(self._log_probabilities, rows, strict=False)])
             written = np.array([*symbols, END] if ended else symbols)
             chances = calibrated_at(outputs, written, self._temperature).tolist()
@@ -62,12 +69,13 @@ class History:
         if self._attention:
             length, looks = int(self._lengths[image]), zip(self._attention, rows, symbols, strict=False)
             spans = tuple(_span(step[row], length) for step, row, _ in looks)
+        closing = chances[-1] if ended else None
         return Hypothesis(
             symbols=tuple(symbols),
             score=total / len(rows) ** self._penalty,
             log_probability=log_probability,
             symbol_log_probabilities=tuple(chances[: len(symbols)]),
-            closing_log_probability=chances[-1] if ended else None,
+            closing_log_probability=closing,
             spans=spans,
             truncated=not ended,
         )
