@@ -96,40 +96,62 @@ def configuration(port: int, backends: list[int]) -> dict[str, Any]:
     return {"static_resources": {"listeners": [listener], "clusters": [cluster]}}
 
 
-@pytest.fixture
-def balancer(tmp_path: Path) -> Iterator[Callable[[list[int]], str]]:
-    """Starts Envoy in front of servers and returns its address."""
+@pytest.fixture(scope="module")
+def servers(launch: Callable[..., ServerProcess]) -> list[ServerProcess]:
+    """Two servers on ports that stay the same when they are restarted."""
+    pair = [launch(port=free_port(), drain_seconds=2, models="digits-ctc") for _ in range(2)]
+    for server in pair:
+        server.wait_for_line("ready")
+    return pair
+
+
+@pytest.fixture(scope="module")
+def balancer(servers: list[ServerProcess], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an Envoy in front of the servers."""
     envoy = shutil.which("envoy", path=str(Path(sys.executable).parent)) or shutil.which("envoy")
     assert envoy, "Envoy is part of the development tools: pip install 'glyphline[dev]'"
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def start_balancer(backends: list[int]) -> str:
-        port = free_port()
-        file = tmp_path / "envoy.json"
-        file.write_text(json.dumps(configuration(port, backends)))
-        command = [envoy, "-c", str(file), "--concurrency", "1", "--disable-hot-restart", "-l", "error"]
-        processes.append(subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL))
-        return f"127.0.0.1:{port}"
-
-    yield start_balancer
-    for process in processes:
-        process.terminate()
-        process.wait(60)
+    folder, port = tmp_path_factory.mktemp("envoy"), free_port()
+    file = folder / "envoy.json"
+    file.write_text(json.dumps(configuration(port, [port_of(server) for server in servers])))
+    command = [envoy, "-c", str(file), "--concurrency", "1", "--disable-hot-restart", "-l", "error"]
+    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL)
+    yield f"127.0.0.1:{port}"
+    process.terminate()
+    process.wait(60)
 
 
-def has_read(server: ServerProcess) -> bool:
-    return server.metric("glyphline_images_total", outcome="ok") > 10
+def port_of(server: ServerProcess) -> int:
+    return int(server.target.rpartition(":")[2])
+
+
+def images_read(server: ServerProcess) -> float:
+    return server.metric("glyphline_images_total", outcome="ok")
+
+
+async def test_complaint_23_a_balancer_uses_all_servers_alike(
+    servers: list[ServerProcess], balancer: str, images: list[bytes]
+) -> None:
+    """One connection of a client is many calls, and a balancer that knows gRPC spreads these."""
+    async with AsyncClient(balancer, timeout=60, retry=RetryPolicy(attempts=20)) as client:
+        await client.wait_until_ready(60)
+        while 0 in map(images_read, servers):  # until the balancer has found both in good health
+            await client.recognize(images[0])
+        before = [images_read(server) for server in servers]
+        for _ in range(60):
+            await client.recognize(images[0])
+        shares = [images_read(server) - first for server, first in zip(servers, before, strict=True)]
+    assert sum(shares) == 60
+    assert max(shares) - min(shares) <= 4
 
 
 async def test_complaint_17_a_rolling_restart_behind_a_balancer_loses_nothing(
-    start: Callable[..., ServerProcess], balancer: Callable[[list[int]], str], until: Until, images: list[bytes]
+    servers: list[ServerProcess],
+    balancer: str,
+    launch: Callable[..., ServerProcess],
+    until: Until,
+    images: list[bytes],
 ) -> None:
     """Under load both servers are stopped and started anew, one after the other; the client never hears of it."""
-    ports = [free_port(), free_port()]
-    servers = [start(port=port, drain_seconds=2, models="digits-ctc") for port in ports]
-    for server in servers:
-        server.wait_for_line("ready")
-    target = balancer(ports)
     answered = 0
     done = False
 
@@ -139,38 +161,18 @@ async def test_complaint_17_a_rolling_restart_behind_a_balancer_loses_nothing(
             assert (await client.recognize(images[position % len(images)])).reading is not None
             answered += 1
 
-    async with AsyncClient(target, timeout=60, retry=RetryPolicy(attempts=20)) as client:
+    async with AsyncClient(balancer, timeout=60, retry=RetryPolicy(attempts=20)) as client:
         await client.wait_until_ready(60)
         callers = [asyncio.create_task(ask(client, position)) for position in range(4)]
-        for index, port in enumerate(ports):
-            assert await asyncio.to_thread(servers[index].stop) == 0
-            servers[index] = start(port=port, drain_seconds=2, models="digits-ctc")
-            await asyncio.to_thread(servers[index].wait_for_line, "ready")
-            await asyncio.to_thread(until, partial(has_read, servers[index]), "the balancer uses the new server")
+        for server in servers:
+            assert await asyncio.to_thread(server.stop) == 0
+            again = launch(port=port_of(server), drain_seconds=2, models="digits-ctc")
+            await asyncio.to_thread(again.wait_for_line, "ready")
+            await asyncio.to_thread(until, partial(has_read, again), "the balancer uses the new server")
         done = True
         await asyncio.gather(*callers)  # raises if a call was lost
     assert answered > 20
 
 
-async def test_complaint_23_a_balancer_uses_all_servers_alike(
-    start: Callable[..., ServerProcess], balancer: Callable[[list[int]], str], images: list[bytes]
-) -> None:
-    """One connection of a client is many calls, and a balancer that knows gRPC spreads these."""
-    ports = [free_port(), free_port()]
-    servers = [start(port=port, models="digits-ctc") for port in ports]
-    for server in servers:
-        server.wait_for_line("ready")
-    async with AsyncClient(balancer(ports), timeout=60, retry=RetryPolicy(attempts=20)) as client:
-        await client.wait_until_ready(60)
-
-        def counts() -> list[float]:
-            return [server.metric("glyphline_images_total", outcome="ok") for server in servers]
-
-        while 0 in counts():  # until the balancer has found both in good health
-            await client.recognize(images[0])
-        before = counts()
-        for _ in range(60):
-            await client.recognize(images[0])
-        shares = [after - first for after, first in zip(counts(), before, strict=True)]
-    assert sum(shares) == 60
-    assert max(shares) - min(shares) <= 4
+def has_read(server: ServerProcess) -> bool:
+    return images_read(server) > 10
