@@ -60,7 +60,7 @@ canvas_width = {canvas}
 epochs = {epochs}
 strips_per_epoch = {strips}
 batch_columns = 6144
-learning_rate = 1.5e-3
+learning_rate = {learning_rate}
 validate_every = 1
 patience = {patience}
 workers = 0
@@ -98,6 +98,8 @@ class Trial:
         source: Further lines for the source of its strips.
         epochs: Epochs of training; as many at most where it is patient.
         patience: Epochs without a better validation after which it stops; 0 trains for all epochs.
+        learning_rate: Peak learning rate.
+        after: Another trial whose weights it starts from.
     """
 
     label: str
@@ -110,6 +112,8 @@ class Trial:
     source: str = ""
     epochs: int = EPOCHS
     patience: int = 0
+    learning_rate: str = "1.5e-3"
+    after: Trial | None = None
 
     @property
     def folder(self) -> str:
@@ -134,6 +138,7 @@ class Trial:
             epochs=1 if quick else self.epochs,
             strips=128 if quick else STRIPS_PER_EPOCH,
             patience=self.patience,
+            learning_rate=self.learning_rate,
             count=20 if quick else 500,
         )
 
@@ -232,7 +237,7 @@ def measure_speed(recognizer: Recognizer, samples: list[Sample]) -> float:
 
 
 def train_trial(trial: Trial, seed: int, data_root: Path, folder: Path, *, head: str = "", quick: bool = False) -> Path:
-    """Trains and exports a recogniser, or goes on where that was stopped.
+    """Trains and exports a recogniser, or goes on where that was stopped. So is before it the one that it starts from.
 
     Args:
         trial: The recogniser.
@@ -257,7 +262,11 @@ def train_trial(trial: Trial, seed: int, data_root: Path, folder: Path, *, head:
     head = head or trial.head
     bundle = folder / "bundles" / head / "1"
     if not bundle.exists():
-        train(config, data_root, folder / "run")
+        before: Path | None = None
+        if trial.after is not None:
+            before = folder.with_name(f"{trial.after.folder}-{seed}")
+            train_trial(trial.after, seed, data_root, before, quick=quick)
+        train(config, data_root, folder / "run", start_from=before and before / "run")
         export_run(folder / "run", folder / "bundles", head, 1, head, data_root)
     return bundle
 

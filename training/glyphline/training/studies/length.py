@@ -43,6 +43,14 @@ PLACED = replace(
     source="distortion = 0.6",
     epochs=7 * EPOCHS,
 )
+LONGER = replace(
+    PLACED,
+    label="the same, ten times as long",
+    epochs=3 * EPOCHS,
+    loop="decay = 0.9\n",
+    learning_rate="6e-4",
+    after=PLACED,
+)
 
 TRIALS = (
     Trial("ctc, GRU", "ctc"),
@@ -57,6 +65,7 @@ TRIALS = (
     ALL,
     LONG,
     PLACED,
+    LONGER,
 )
 
 BEAM = DecodingOptions(decoder="beam", beam_width=8, max_alternatives=8)
@@ -97,7 +106,7 @@ def measure(options: StudyOptions, tell: Tell) -> TrialFindings:
     records: list[TrialRecord] = []
     for record in findings.records:
         records.append(record)
-        for trial in (JOINT, ALL, LONG, PLACED):
+        for trial in (JOINT, ALL, LONG, PLACED, LONGER):
             if record.label != trial.label:
                 continue
             folder = options.folder / f"{trial.folder}-{record.seed}"
