@@ -217,7 +217,7 @@ def seconds_a_strip(config: TrainingConfig, data_root: Path, strips: int = CALIB
             with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
                 loss = total_loss(head_losses(network, to_tensors(batch), config.loop), config.loop)
             optimiser.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             trained += len(batch.widths)
         seconds = (time.process_time() - began) / trained
