@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import os
 import signal
 import threading
 import time
@@ -44,6 +45,8 @@ from glyphline.service.messages import (
 
 __all__ = ["main"]
 
+# The front process has little to do and all wait for it: under full load it must not queue for a core with the workers.
+_NICENESS = 5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the front process's affair
 _USUAL_WIDTHS = (64, 256)
 
@@ -60,6 +63,7 @@ def main(connection: Connection, config: WorkerConfig) -> None:
     warnings.filterwarnings("ignore", module=r"PIL\.")  # whoever sends a damaged file is told by its error
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+    os.nice(_NICENESS)
     recognizers: Recognizers = {}
     folder: Path | None = None
     try:
