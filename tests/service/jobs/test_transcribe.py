@@ -53,7 +53,7 @@ def test_references_are_found_by_file(job: Job, strips_folder: Path, strips: lis
     assert [row.reference for row in transcribe(relative, referenced)] == [text for _, text in strips[:3]]
 
 
-def test_inputs_are_taken_only_as_far_as_needed(job: Job, texts: dict[str, str]) -> None:
+def test_complaint_37_inputs_are_taken_only_as_far_as_needed(job: Job, texts: dict[str, str]) -> None:
     taken = 0
 
     def endless() -> Iterator[str]:

@@ -44,7 +44,7 @@ def test_a_file_above_the_limit_is_not_read(bundle: Path, tmp_path: Path) -> Non
     assert "1,000" in outcome.message
 
 
-def test_files_are_recognised_before_too_many_bytes_are_held(
+def test_complaint_37_files_are_recognised_before_too_many_bytes_are_held(
     bundle: Path, strips: list[tuple[Path, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [str(path) for path, _ in strips[:6]]
