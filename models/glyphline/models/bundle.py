@@ -24,6 +24,7 @@ __all__ = [
     "MANIFEST_NAME",
     "MODEL_CARD_NAME",
     "SCHEMA_VERSION",
+    "Aggregate",
     "Bundle",
     "DataSource",
     "DecoderDefaults",
@@ -51,6 +52,9 @@ HeadName = Literal["ctc", "attention", "flatten", "image-first", "pooled-state"]
 
 Precision = Literal["fp32", "int8"]
 """Numbers that a bundle's networks compute in: those of training, or a variant made for speed."""
+
+Aggregate = Literal["mean", "min", "product"]
+"""How a text's confidence is made of those of its symbols."""
 
 _NETWORK = {"network"}
 _STEPS = {"encoder", "decoder_step"}
@@ -210,6 +214,8 @@ class Manifest(_Record):
         pixels_per_frame: Width of one output frame, in pixels of the normalised image.
         width_multiple: The graphs take only widths that are a multiple of it.
         temperature: Log-probabilities are divided by it before confidences are taken from them.
+        confidence: How a text's confidence is made of those of its symbols: their geometric `mean`, which does not fall
+            with length, the `product`, which is the chance that all are right, or the `min`.
         graphs: File of each graph: `network` of a CTC head, `encoder` and `decoder_step` of any other, which may also
             have `decode`, the whole search in one graph.
         variants: Other graphs of the same networks, by the numbers they compute in.
@@ -236,6 +242,7 @@ class Manifest(_Record):
     pixels_per_frame: float = Field(gt=0.0)
     width_multiple: int = Field(default=1, ge=1)
     temperature: float = Field(default=1.0, gt=0.0)
+    confidence: Aggregate = "mean"
     graphs: dict[str, PlainName]
     variants: dict[Literal["int8"], Variant] = {}
     states: list[StateTensor] = []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.bundle import MANIFEST_NAME, Bundle, Precision, load_bundle
-from glyphline.models.decoding.confidence import hypothesis_confidence, line_confidence
+from glyphline.models.decoding.confidence import Aggregate, hypothesis_confidence, line_confidence
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
 from glyphline.models.decoding.readings import Alternative, Hypothesis, Reading, Token
 from glyphline.models.errors import BundleError, ImageError, OptionsError
@@ -153,13 +153,15 @@ class Recognizer:
             for power in range(max(1, min(max_batch, MAX_COLUMNS // width)).bit_length())
         ]
 
-    def with_temperature(self, temperature: float) -> Self:
+    def with_temperature(self, temperature: float, confidence: Aggregate | None = None) -> Self:
         """Returns the same recogniser with other confidences; the networks are shared, the texts stay the same.
 
         Args:
             temperature: Takes the place of the bundle's; above 0.
+            confidence: Takes the place of the bundle's, where it is given.
         """
-        manifest = self.bundle.manifest.model_copy(update={"temperature": temperature})
+        changes = {"temperature": temperature, "confidence": confidence or self.bundle.manifest.confidence}
+        manifest = self.bundle.manifest.model_copy(update=changes)
         return type(self)(replace(self.bundle, manifest=manifest), self._head, self.precision)
 
     def recognize(
@@ -299,7 +301,7 @@ class Recognizer:
             if text not in alternatives:
                 alternatives[text] = Alternative(
                     text=text,
-                    confidence=hypothesis_confidence(hypothesis),
+                    confidence=hypothesis_confidence(hypothesis, self.bundle.manifest.confidence),
                     log_probability=hypothesis.log_probability,
                     tokens=tuple(self._tokens(hypothesis, strip)) if options.token_details else (),
                     truncated=hypothesis.truncated,

@@ -18,6 +18,11 @@ _HEADS = {
     "image-first": "an image-first",
     "pooled-state": "a pooled-state",
 }
+_CONFIDENCES = {
+    "mean": "geometric mean of its symbols' probabilities",
+    "product": "product of its symbols' probabilities",
+    "min": "probability of its least sure symbol",
+}
 
 
 def _symbols(manifest: Manifest) -> str:
@@ -163,7 +168,8 @@ def write_card(manifest: Manifest, *, errors: bool = False) -> str:
         f"- {_number(training, 'parameters'):,.0f} parameters, {_number(training, 'strips_seen'):,.0f} strips seen"
         + (f" after {' and '.join(earlier)}." if earlier else "."),
         *_weights(training),
-        f"- Confidences are calibrated with temperature {manifest.temperature:g}, on the validation sets.",
+        f"- A text's confidence is the {_CONFIDENCES[manifest.confidence]}, calibrated with temperature "
+        f"{manifest.temperature:g} on the validation sets.",
         f"- Torch and ONNX Runtime differ by at most {_number(training, 'parity'):.1g} in a probability.",
         f"- Licence of the weights: {manifest.licence or NOT_STATED}.",
         f"- Made on {manifest.created[:10]} from commit {manifest.git_commit[:12]}.",

@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 import numpy as np
 import torch
@@ -31,7 +32,7 @@ from glyphline.models.bundle import (
     load_bundle,
     write_manifest,
 )
-from glyphline.models.decoding.confidence import fit_temperature
+from glyphline.models.decoding.confidence import Aggregate, fit_temperature
 from glyphline.models.errors import ImageError
 from glyphline.models.image import GreyImage, normalise
 from glyphline.models.recognizer import Recognizer
@@ -51,6 +52,7 @@ from glyphline.training.networks.onnx_recurrent import OPSET
 from glyphline.training.networks.recogniser import RecogniserNetwork
 from glyphline.training.onnx_graphs import Head, make_graphs, write_graph
 from glyphline.training.parity import check_parity
+from glyphline.training.report.calibration import log_loss
 from glyphline.training.run_folder import free_target
 
 logger = logging.getLogger(__name__)
@@ -205,6 +207,28 @@ def _parameters(network: RecogniserNetwork, head: Head) -> Iterator[nn.Parameter
     yield from part.parameters()
 
 
+def calibrate(recognizer: Recognizer, samples: list[Sample], right: list[bool]) -> tuple[float, Aggregate]:
+    """Finds what tells best, by its log loss, whether a text is right: a temperature and what is done with the symbols.
+
+    Args:
+        recognizer: The recogniser.
+        samples: Strips.
+        right: Whether it reads each right.
+    """
+
+    def confidences(aggregate: Aggregate, temperature: float) -> list[float]:
+        calibrated = recognizer.with_temperature(temperature, aggregate)
+        return [reading.confidence for reading in read_samples(calibrated, samples)]
+
+    found: list[tuple[float, float, Aggregate]] = []
+    for aggregate in get_args(Aggregate):
+        of = partial(confidences, aggregate)
+        temperature = round(fit_temperature(of, right, low=0.5, high=4.0, tolerance=0.05), 3)
+        found.append((log_loss(of(temperature), right), temperature, aggregate))
+    _, temperature, aggregate = min(found)
+    return temperature, aggregate
+
+
 def _finish(
     folder: Path,
     manifest: Manifest,
@@ -232,14 +256,11 @@ def _finish(
     logger.info("calibrating the confidence on %s strips", f"{len(samples):,}")
     right = [reading.text == sample.text for reading, sample in zip(readings, samples, strict=True)]
 
-    def confidences(temperature: float) -> list[float]:
-        return [reading.confidence for reading in read_samples(recognizer.with_temperature(temperature), samples)]
-
-    temperature = round(fit_temperature(confidences, right, low=0.5, high=4.0, tolerance=0.05), 3)
+    temperature, confidence = calibrate(recognizer, samples, right)
     probe = (folder / manifest.probe.image).read_bytes()
-    [reading] = recognizer.with_temperature(temperature).recognize([probe])
+    [reading] = recognizer.with_temperature(temperature, confidence).recognize([probe])
     if isinstance(reading, ImageError):
         raise ExportError(f"the probe image cannot be read: {reading}")
     noted = Probe(image=manifest.probe.image, text=reading.text, confidence=round(reading.confidence, 4))
-    bundle = write(manifest.model_copy(update={"temperature": temperature, "probe": noted}))
+    bundle = write(manifest.model_copy(update={"temperature": temperature, "confidence": confidence, "probe": noted}))
     Recognizer.load(bundle)  # with its probe, as every server will

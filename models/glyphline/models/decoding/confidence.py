@@ -6,11 +6,11 @@ All functions are pure; evaluation reports and the trainer call them on what a r
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glyphline.models.bundle import Aggregate
 from glyphline.models.decoding.readings import Hypothesis
 
 __all__ = [
@@ -22,8 +22,6 @@ __all__ = [
     "hypothesis_confidence",
     "line_confidence",
 ]
-
-Aggregate = Literal["mean", "min", "product"]
 
 _SURE = 1e-6  # a confidence of exactly 0 or 1 that proves wrong would weigh infinitely
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
