@@ -58,6 +58,12 @@ def strips_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
+def words_folder() -> Path:
+    """Small real strips of words, likewise."""
+    return ROOT / "tests" / "data" / "words"
+
+
+@pytest.fixture(scope="session")
 def strips(strips_folder: Path) -> list[tuple[Path, str]]:
     """Every real strip: its file and its text."""
     lines = (strips_folder / "labels.tsv").read_text(encoding="utf-8").splitlines()

@@ -120,3 +120,19 @@ def test_what_is_without_text_reads_as_nothing(recognizer: Recognizer, encode: C
     blanks = [np.full((40, width), level, np.uint8) for width in (40, 160, 400) for level in (0, 128, 255)]
     blanks += [random.normal(200, 3, (48, width)).astype(np.uint8) for width in (60, 200)]
     assert read(recognizer, [encode(blank) for blank in blanks]) == [""] * len(blanks)
+
+
+@pytest.fixture(scope="module")
+def words() -> Recognizer:
+    return load_recognizer("words")
+
+
+def test_words_reads_typescript(words: Recognizer, words_folder: Path) -> None:
+    lines = (words_folder / "labels.tsv").read_text(encoding="utf-8").splitlines()
+    names, texts = zip(*(line.split("\t") for line in lines), strict=True)
+    assert read(words, [(words_folder / name).read_bytes() for name in names]) == list(texts)
+
+
+@pytest.mark.parametrize("text", ["Total: 12.50", "Reading strips", "RECEIPT 4711", "hello", "A"])
+def test_words_reads_print_in_every_mode_and_format(words: Recognizer, text: str) -> None:
+    assert set(read(words, list(variants(draw(text)).values()))) == {text}

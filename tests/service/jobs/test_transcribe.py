@@ -92,6 +92,29 @@ def test_workers_that_only_die_end_the_job(job: Job) -> None:
         list(transcribe([Poison("killer.png")] * 9, replace(job, workers=1)))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="files are counted otherwise there")
+def test_workers_that_cannot_be_started_are_told(bundle: Path) -> None:
+    program = (
+        "import os, resource, sys\nfrom pathlib import Path\n"
+        "from glyphline.service.jobs import Job, JobError, WorkerSettings, transcribe\n"
+        f"job = Job(WorkerSettings(Path({str(bundle)!r})), 'digits', 1, workers=2)\n"
+        "free = os.dup(0)\n"
+        "for spare in map(int, sys.argv[1:]):\n"  # none: not even the pool; a few: the pool and no process
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (free + spare, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
+        "    try:\n"
+        "        print(list(transcribe(['a.png'], job)))\n"
+        "    except JobError as error:\n"
+        "        print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "1", "8"], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("worker processes could not be started: ") for line in lines), lines
+
+
 def test_a_damaged_bundle_is_named(job: Job, bundle: Path, texts: dict[str, str], tmp_path: Path) -> None:
     copy = tmp_path / "bundle"
     shutil.copytree(bundle, copy)

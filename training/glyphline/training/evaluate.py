@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
+from glyphline.models.alphabet import Alphabet
 from glyphline.models.bundle import (
     ERRORS_NAME,
     MODEL_CARD_NAME,
@@ -26,9 +27,13 @@ from glyphline.training.datasets.build import build_set
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import DataError
 from glyphline.training.report.figures import Figures
-from glyphline.training.report.measure import Measured, measure
+from glyphline.training.report.measure import Line, Measured, measure
+from glyphline.training.report.statistics import group_quantiles, rates_of
 
 EVALUATION_SETS = Path(__file__).parent / "configs" / "evaluation.toml"
+LENGTH_GROUPS = 6
+"""Groups of lengths in a model card."""
+
 DATA_ROOT = Path("data")
 """Where data are looked for if nothing else is said."""
 
@@ -119,7 +124,7 @@ def evaluate_command(
     found = [find_set(name, data_root) for name in data_sets]
     measured: list[list[Measured]] = [[] for _ in recognizers]
     for name, (settings, root) in zip(data_sets, found, strict=True):
-        samples = build_set(settings, root)[:limit]
+        samples = build_set(settings, root, common_alphabet(recognizers))[:limit]
         compare = settings.compare if isinstance(settings, FolderSetConfig) else "all"
         for row, recognizer, label in zip(measured, recognizers, labels, strict=True):
             row.append(
@@ -138,6 +143,13 @@ def evaluate_command(
         for recognizer, row in zip(recognizers, measured, strict=True):
             record_results(recognizer, row, options, limit, shown)
     return [each.figures for row in measured for each in row]
+
+
+def common_alphabet(recognizers: Sequence[Recognizer]) -> Alphabet:
+    """Returns what all of several models read: a set that skips unknown characters skips what one of them cannot."""
+    first, *others = [recognizer.alphabet for recognizer in recognizers]
+    common = [symbol for symbol in first.symbols if all(symbol in other.symbols for other in others)]
+    return Alphabet(common) if common else first
 
 
 def label_models(recognizers: Sequence[Recognizer]) -> list[str]:
@@ -218,7 +230,7 @@ def record_results(
     command = portable_command([recognizer], [each.figures.data_set for each in results], options, limit)
     rows = {row.data_set: row for row in bundle.manifest.evaluation}
     for result in results:
-        row = _evaluation(result.figures, command)
+        row = _evaluation(result, command)
         rows[row.data_set] = row
     mistakes = [each for each, free in zip(results, shown, strict=False) if free]
     errors = bundle.file(ERRORS_NAME)
@@ -232,8 +244,9 @@ def record_results(
     write_manifest(bundle.path, manifest)
 
 
-def _evaluation(figures: Figures, command: str) -> Evaluation:
+def _evaluation(measured: Measured, command: str) -> Evaluation:
     """Rounds figures to what a manifest keeps."""
+    figures = measured.figures
     return Evaluation(
         data_set=portable_name(figures.data_set),
         images=figures.images,
@@ -241,11 +254,22 @@ def _evaluation(figures: Figures, command: str) -> Evaluation:
         exact_interval=(round(figures.exact_interval[0], 5), round(figures.exact_interval[1], 5)),
         cer=round(figures.cer, 6),
         cer_interval=(round(figures.cer_interval[0], 6), round(figures.cer_interval[1], 6)),
-        by_length=[
-            LengthScore(length=group.label, images=group.images, exact=round(group.exact, 4), cer=round(group.cer, 4))
-            for group in figures.by_length
-        ],
+        by_length=_by_length(measured.lines),
         calibration_error=round(figures.calibration_error, 4),
         straight_through=round(figures.coverage, 4),
         command=command,
     )
+
+
+def _by_length(lines: Sequence[Line]) -> list[LengthScore]:
+    """Groups lines by the length of their text into a few groups of about equal size."""
+    lengths = [len(line.truth) for line in lines]
+    scores = []
+    for span in group_quantiles(lengths, LENGTH_GROUPS):
+        low, high = min(lengths[index] for index in span.members), max(lengths[index] for index in span.members)
+        rates = rates_of([lines[index].counts for index in span.members])
+        label = str(low) if low == high else f"{low}–{high}"
+        scores.append(
+            LengthScore(length=label, images=len(span.members), exact=round(rates.exact, 4), cer=round(rates.cer, 4))
+        )
+    return scores

@@ -8,9 +8,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from glyphline.training.report.measure import Line, Measured
-from glyphline.training.report.pictures import visible
 
-COLUMNS, ROWS = 4, 8
+COLUMNS, ROWS = 3, 10
+LETTERS = 48
+"""Letters of a text that are shown."""
 
 
 def choose_errors(results: Sequence[Measured], most: int = COLUMNS * ROWS) -> list[tuple[str, Line]]:
@@ -41,6 +42,12 @@ def choose_errors(results: Sequence[Measured], most: int = COLUMNS * ROWS) -> li
     return chosen
 
 
+def _shown(text: str) -> str:
+    """Brings a text to a line of the sheet."""
+    short = text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"
+    return short or "(nothing)"
+
+
 def draw_errors(results: Sequence[Measured], path: Path) -> None:
     """Draws the sheet: each strip with its text, what was read, and how sure the model was.
 
@@ -50,14 +57,14 @@ def draw_errors(results: Sequence[Measured], path: Path) -> None:
     """
     chosen = choose_errors(results)
     rows = -(-len(chosen) // COLUMNS)
-    figure = Figure(figsize=(3 * COLUMNS, 1.15 * max(1, rows)), layout="constrained")
+    figure = Figure(figsize=(4 * COLUMNS, 1.15 * max(1, rows)), layout="constrained")
     grid = figure.subplots(max(1, rows), COLUMNS, squeeze=False).flatten()
     for axes in grid:
         axes.set_axis_off()
     for axes, (name, line) in zip(grid, chosen, strict=False):
         axes.imshow(line.sample.pixels, cmap="gray", vmin=0, vmax=255, aspect="equal")
         axes.set_title(
-            f"{visible(line.truth) or '(nothing)'}\n→ {visible(line.read) or '(nothing)'}   {line.confidence:.2f}",
+            f"{_shown(line.sample.text)}\n→ {_shown(line.text)}   {line.confidence:.2f}",
             fontsize=7,
             parse_math=False,
         )

@@ -51,6 +51,9 @@ LONGER = replace(
     learning_rate="6e-4",
     after=PLACED,
 )
+LONGEST = replace(
+    LONGER, label="the same, twelve times as long", epochs=12, loop="decay = 1.0\n", learning_rate="4e-4", after=LONGER
+)
 
 TRIALS = (
     Trial("ctc, GRU", "ctc"),
@@ -66,6 +69,7 @@ TRIALS = (
     LONG,
     PLACED,
     LONGER,
+    LONGEST,
 )
 
 BEAM = DecodingOptions(decoder="beam", beam_width=8, max_alternatives=8)
@@ -106,7 +110,7 @@ def measure(options: StudyOptions, tell: Tell) -> TrialFindings:
     records: list[TrialRecord] = []
     for record in findings.records:
         records.append(record)
-        for trial in (JOINT, ALL, LONG, PLACED, LONGER):
+        for trial in (JOINT, ALL, LONG, PLACED, LONGER, LONGEST):
             if record.label != trial.label:
                 continue
             folder = options.folder / f"{trial.folder}-{record.seed}"
