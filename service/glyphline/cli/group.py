@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shlex
 import sys
 from contextlib import suppress
@@ -52,9 +53,11 @@ class CommandGroup(TyperGroup):
             code = exit_code_of(error)
             if code is None:
                 raise
-            if code is ExitCode.PIPE_CLOSED:
+            if code is ExitCode.PIPE_CLOSED and _is_unread():
                 _drop_output()
             else:
+                if code is ExitCode.PIPE_CLOSED:  # the pipe to another process, which is no concern of our reader
+                    code = ExitCode.SYSTEM
                 tell(_message(error), ctx.invoked_subcommand)
             raise typer.Exit(code) from None
 
@@ -76,6 +79,19 @@ def _flush() -> None:
     """Writes what is still held back: here its failure has a code, at the interpreter's end it would be a traceback."""
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
+
+
+def _is_unread() -> bool:
+    """Tells whether the reader of the standard output has gone."""
+    try:
+        output = sys.stdout.fileno()
+    except (AttributeError, OSError, ValueError):  # there is none, or it is no file
+        return False
+    if not hasattr(select, "poll"):  # Windows
+        return True
+    poll = select.poll()
+    poll.register(output, select.POLLOUT)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def _drop_output() -> None:

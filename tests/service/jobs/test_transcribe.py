@@ -98,9 +98,9 @@ def test_workers_that_cannot_be_started_are_told(bundle: Path) -> None:
         "import os, resource, sys\nfrom pathlib import Path\n"
         "from glyphline.service.jobs import Job, JobError, WorkerSettings, transcribe\n"
         f"job = Job(WorkerSettings(Path({str(bundle)!r})), 'digits', 1, workers=2)\n"
-        "free = os.dup(0)\n"
+        "free, most = os.dup(0), resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
         "for spare in map(int, sys.argv[1:]):\n"  # none: not even the pool; a few: the pool and no process
-        "    resource.setrlimit(resource.RLIMIT_NOFILE, (free + spare, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (free + spare, most))\n"
         "    try:\n"
         "        print(list(transcribe(['a.png'], job)))\n"
         "    except JobError as error:\n"

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -100,11 +100,16 @@ class _Workers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._executor.shutdown(wait=True, cancel_futures=True)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with suppress(RuntimeError) if kind is JobError else nullcontext():  # its thread may never have started
+            self._executor.shutdown(wait=True, cancel_futures=True)
 
     def submit(self, sources: tuple[str, ...]) -> _Task:
-        """Hands images to the next free worker."""
+        """Hands images to the next free worker.
+
+        Raises:
+            JobError: If there is none and none can be started.
+        """
         try:
             return self._submit(sources)
         except BrokenProcessPool:
@@ -139,16 +144,40 @@ class _Workers:
     def _start(self) -> ProcessPoolExecutor:
         # spawn: a fork would copy this process's threads' locks in whatever state they are.
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._count, context, initializer=worker.start, initargs=(self._settings,))
+        with _failure_told():
+            return ProcessPoolExecutor(self._count, context, initializer=worker.start, initargs=(self._settings,))
 
     def _submit(self, sources: tuple[str, ...]) -> _Task:
-        with _interrupts_held():
+        with _failure_told(), _interrupts_held():
             return _Task(sources, self._executor.submit(worker.read_files, sources), self._executor)
 
     def _replace(self, broken: ProcessPoolExecutor) -> None:
         if broken is self._executor:  # else an earlier task of the same crash has replaced it already
             broken.shutdown(wait=True, cancel_futures=True)
             self._executor = self._start()
+
+
+@contextmanager
+def _failure_told() -> Iterator[None]:
+    """Says that processes could not be started, and ends what was started: the end of this process waits for it.
+
+    Raises:
+        JobError: If memory, processes or open files run out, or the new process is gone before it has its orders: then
+            the pipe to it is broken.
+    """
+    before = multiprocessing.active_children()
+    try:
+        yield
+    except BrokenProcessPool:
+        raise
+    except (OSError, RuntimeError) as error:  # RuntimeError: no thread can be started
+        for child in multiprocessing.active_children():
+            if child not in before:
+                child.terminate()
+        raise JobError(
+            f"worker processes could not be started: {error}; are there enough memory, processes and open files?"
+            " --workers 1 needs the least"
+        ) from error
 
 
 @contextmanager
