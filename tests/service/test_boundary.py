@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 import grpc
@@ -13,8 +16,16 @@ from google.rpc.status_pb2 import Status
 
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
-from glyphline.service.boundary import REQUEST_ID_KEY
+from glyphline.service.boundary import REQUEST_ID_KEY, Context, guard
+from glyphline.service.client import Client, DeadlineExceededError, RetryPolicy
+from glyphline.service.errors import DeadlineError
+from glyphline.service.parsing import ParsingInterceptor
 from glyphline.service.status import DETAILS_KEY
+
+if TYPE_CHECKING:
+    from tests.service.conftest import ServerProcess
+
+T = TypeVar("T")
 
 WORDS = ["x" * 129, "x" * 100_000, "é" * 5000, "💡" * 5000, "\0" * 3000, " ", "%20", "a\nb", "\x7f"]
 
@@ -114,3 +125,75 @@ def test_no_word_of_a_caller_makes_an_answer_that_does_not_fit(
         assert code in expected, (type(request), code)
         size = sum(len(key) + len(value) for key, value in trailers.items())
         assert size < 6000
+
+
+class LateServicer(rpc.RecognitionServiceServicer):
+    """Goes on with a call after its caller has left: then it refuses it, or writes an answer."""
+
+    def __init__(self) -> None:
+        self.begun, self.endings = asyncio.Event(), asyncio.Queue[object]()
+
+    async def Recognize(self, request: api.RecognizeRequest, context: Context) -> api.RecognizeResponse:
+        return await self._observe(guard(context, "Recognize", "7", self._refuse()))
+
+    async def StreamingRecognize(  # type: ignore[override]
+        self, request_iterator: AsyncIterator[api.StreamingRecognizeRequest], context: Context
+    ) -> None:
+        await self._observe(guard(context, "StreamingRecognize", "7", self._write(context)))
+
+    async def _observe(self, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except BaseException as error:
+            self.endings.put_nowait(type(error))
+            raise
+
+    async def _until_nobody_is_there(self) -> None:
+        self.begun.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    async def _refuse(self) -> api.RecognizeResponse:
+        await self._until_nobody_is_there()
+        raise DeadlineError("too late")
+
+    async def _write(self, context: Context) -> None:
+        await self._until_nobody_is_there()
+        await context.write(api.StreamingRecognizeResponse())
+
+
+@pytest.mark.parametrize(("method", "codes"), [("Recognize", ["DEADLINE_EXCEEDED"]), ("StreamingRecognize", [])])
+async def test_a_caller_who_has_left_is_no_fault_of_the_server(
+    caplog: pytest.LogCaptureFixture, method: str, codes: list[str]
+) -> None:
+    """What cannot be told to anybody ends like a call that was cancelled; a refusal has its one line, and no more."""
+    caplog.set_level(logging.INFO)
+    servicer = LateServicer()
+    server = grpc.aio.server(interceptors=[ParsingInterceptor()])
+    rpc.add_RecognitionServiceServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub: Any = rpc.RecognitionServiceStub(channel)
+        call = stub.Recognize(api.RecognizeRequest()) if method == "Recognize" else stub.StreamingRecognize()
+        await asyncio.wait_for(servicer.begun.wait(), 60)
+        call.cancel()
+        assert await asyncio.wait_for(servicer.endings.get(), 60) is asyncio.CancelledError
+    await server.stop(None)
+    lines = [record for record in caplog.records if record.name.startswith(("glyphline", "grpc"))]
+    assert [vars(line)["code"] for line in lines] == codes
+    assert all(line.levelno == logging.INFO and line.exc_info is None for line in lines)
+
+
+def test_deadlines_that_pass_at_every_moment_leave_no_error_in_the_log(
+    server: ServerProcess, images: list[bytes], until: Callable[[Callable[[], bool], str], None]
+) -> None:
+    with Client(server.target, timeout=60, retry=RetryPolicy(attempts=1)) as client:
+        client.recognize(images[0])
+        for step in range(150):
+            with suppress(DeadlineExceededError):
+                client.recognize(images[0], timeout=0.0005 + 0.00004 * step)
+        client.recognize(images[0])
+    calls = ("grpc_server_started_total", "grpc_server_handled_total")
+    until(lambda: len({server.metric(name) for name in calls}) == 1, "every call has ended")
+    assert not [line for line in server.lines if line["level"] == "error"]

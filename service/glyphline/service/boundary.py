@@ -17,7 +17,16 @@ from glyphline.service.logs import CALLS, add_log_fields
 from glyphline.service.security.callers import client_of
 from glyphline.service.status import DETAILS_KEY, code_of, status_of
 
-__all__ = ["REQUEST_ID_KEY", "Context", "call_deadline", "call_request_id", "guard", "log_failure", "refuse"]
+__all__ = [
+    "REQUEST_ID_KEY",
+    "CallerGoneError",
+    "Context",
+    "call_deadline",
+    "call_request_id",
+    "guard",
+    "log_failure",
+    "refuse",
+]
 
 REQUEST_ID_KEY = "x-request-id"
 
@@ -25,6 +34,7 @@ logger = logging.getLogger(__name__)
 calls = logging.getLogger(CALLS)
 
 Context = grpc.aio.ServicerContext[Any, Any]
+CallerGoneError = grpc.aio.InternalError  # what gRPC raises if it cannot send: its core has closed the call
 Response = TypeVar("Response")
 
 _LONGEST_REQUEST_ID = 128
@@ -57,12 +67,22 @@ async def guard(context: Context, method: str, request_id: str, work: Awaitable[
 
 
 async def refuse(context: Context, method: str, request_id: str, error: Exception) -> Never:
-    """Ends a call with the status of an error, and writes a line about it."""
+    """Ends a call with the status of an error, and writes a line about it.
+
+    Raises:
+        CancelledError: If the caller has left already, so that there is nobody to tell. That is no fault of ours: the
+            call ends as one whose end gRPC has told in time.
+    """
+    if isinstance(error, CallerGoneError):
+        raise asyncio.CancelledError from error
     add_log_fields(client=client_of(context))
     log_failure(error, method, request_id)
     status = status_of(error, request_id)
     details = (DETAILS_KEY, status.SerializeToString())
-    await context.abort(code_of(error), status.message, (*_echo(request_id), details))
+    try:
+        await context.abort(code_of(error), status.message, (*_echo(request_id), details))
+    except CallerGoneError as failure:
+        raise asyncio.CancelledError from failure
     raise AssertionError("a call goes on that was ended")
 
 

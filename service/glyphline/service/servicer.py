@@ -11,7 +11,7 @@ from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
 from glyphline.service import conversion
 from glyphline.service.admission import ReadConfig, ReadRequest
-from glyphline.service.boundary import Context, call_deadline, call_request_id, guard, log_failure
+from glyphline.service.boundary import CallerGoneError, Context, call_deadline, call_request_id, guard, log_failure
 from glyphline.service.errors import InternalError, RequestError
 from glyphline.service.metrics import Metrics
 from glyphline.service.pipeline import Answer, Pipeline
@@ -102,6 +102,8 @@ class RecognitionServicer(rpc.RecognitionServiceServicer):
                 response = await self._stream_response(item, config, context)
                 async with writing:
                     await context.write(response)
+            except CallerGoneError as failure:
+                raise asyncio.CancelledError from failure
             finally:
                 places.release()
 
