@@ -120,6 +120,13 @@ def test_the_way_from_a_folder_to_a_configuration(invoke: Command, data: Path) -
     assert "tells too few groups apart" in one.stderr
 
 
+@pytest.mark.parametrize("group", ["([", "a{99999999999}"])
+def test_a_group_that_is_no_regular_expression_is_explained(invoke: Command, data: Path, group: str) -> None:
+    done = invoke("data", "init", data / "strips", "--group", group)
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    assert f"glyphline data: --group {group!r}: no regular expression: " in done.stderr
+
+
 def test_stats(invoke: Command, data: Path) -> None:
     done = invoke("data", "stats", data / "strips", "--plot", data / "plots" / "stats.png", "--json", "--quiet")
     [stats] = json.loads(done.stdout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -447,6 +448,12 @@ def init(
 ) -> None:
     """Writes a configuration for a data set to standard output: enough to train with, and to change."""
     _exists(path)
+    try:
+        re.compile(group)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise CommandError(
+            f'--group {group!r}: no regular expression: {error}; an example is "^([^_]+)_", all before the first _'
+        ) from error
     with training_room():
         from glyphline.training.datasets.commands.start import write_first_config
 
