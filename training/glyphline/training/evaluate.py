@@ -139,7 +139,7 @@ def evaluate_command(
         notes = [describe_model(label, each, options) for label, each in zip(labels, recognizers, strict=True)]
         write_report(report, notes, measured, command or portable_command(recognizers, data_sets, options, limit))
     if record:
-        shown = [not isinstance(settings, FolderSetConfig) or settings.shown for settings, _ in found]
+        shown = [settings.shown for settings, _ in found]
         for recognizer, row in zip(recognizers, measured, strict=True):
             record_results(recognizer, row, options, limit, shown)
     return [each.figures for row in measured for each in row]

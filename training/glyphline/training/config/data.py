@@ -208,21 +208,29 @@ Source = Annotated[
 ]
 
 
-class FolderSetConfig(DatasetConfig):
+class ShownSet(Section):
+    """What all evaluation sets have.
+
+    Attributes:
+        shown: Whether pictures of it may be shown in a model card: their licence allows that they are given away.
+    """
+
+    shown: bool = False
+
+
+class FolderSetConfig(DatasetConfig, ShownSet):
     """An evaluation set of real strips.
 
     Attributes:
         compare: `all` characters, `letters-and-digits` without regard to case, or `digits` alone: both texts lose all
             else before they are compared.
-        shown: Whether pictures of it may be shown in a model card: its licence allows that they are given away.
     """
 
     kind: Literal["folder"]
     compare: Literal["all", "letters-and-digits", "digits"] = "all"
-    shown: bool = False
 
 
-class StripSetConfig(Section):
+class StripSetConfig(ShownSet):
     """An evaluation set of strips composed of single characters, the same for the same seed.
 
     Attributes:
@@ -241,7 +249,7 @@ class StripSetConfig(Section):
     seed: int = 1
 
 
-class DrawnSetConfig(Section):
+class DrawnSetConfig(ShownSet):
     """An evaluation set drawn from a training kind of source (rendered, readings or blank strips), with a seed."""
 
     kind: Literal["drawn"]
