@@ -120,6 +120,34 @@ def test_the_way_from_a_folder_to_a_configuration(invoke: Command, data: Path) -
     assert "tells too few groups apart" in one.stderr
 
 
+def test_every_line_without_a_tab_is_named(invoke: Command, data: Path) -> None:
+    labels = data / "strips" / "labels.tsv"
+    lines = labels.read_text(encoding="utf-8").splitlines()
+    for index in range(1, 15, 2):
+        lines[index] = lines[index].replace("\t", " ")
+    labels.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = invoke("data", "validate", data / "strips", "--show", "99", "--quiet")
+    assert found.returncode == ExitCode.FINDINGS
+    for index in range(1, 15, 2):
+        assert f"  {labels}, line {index + 1}: {lines[index]!r}: no tab in this line\n" in found.stdout
+    assert "error: no tab, 7 times: " in found.stdout
+    refused = invoke("data", "init", data / "strips", "--quiet")
+    assert (refused.returncode, refused.stdout) == (ExitCode.USAGE, "")
+    assert f"{labels}, line 2: no tab between" in refused.stderr
+    assert "; line 10: no tab" in refused.stderr
+    assert "and 2 more such lines" in refused.stderr
+    assert f"`glyphline data validate {data / 'strips'}` names all that is wrong" in refused.stderr
+
+
+def test_a_first_configuration_is_refused_with_where_to_look(invoke: Command, data: Path) -> None:
+    with (data / "strips" / "labels.tsv").open("a", encoding="utf-8") as labels:
+        labels.write("gone.png\t1\n")
+    refused = invoke("data", "init", data / "strips", "--quiet")
+    assert (refused.returncode, refused.stdout) == (ExitCode.USAGE, "")
+    assert "gone.png (" in refused.stderr
+    assert f"`glyphline data validate {data / 'strips'}` names all that is wrong" in refused.stderr
+
+
 @pytest.mark.parametrize("group", ["([", "a{99999999999}"])
 def test_a_group_that_is_no_regular_expression_is_explained(invoke: Command, data: Path, group: str) -> None:
     done = invoke("data", "init", data / "strips", "--group", group)

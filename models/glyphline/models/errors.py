@@ -48,7 +48,17 @@ class AlphabetError(GlyphlineError):
 
 
 class LabelsError(GlyphlineError):
-    """A label file cannot be read. The message names the file and the place in it."""
+    """A label file cannot be read. The message names the file and the place in it.
+
+    Attributes:
+        path: The file.
+        lines: Numbers of the lines without a tab, each with what stands there; empty where something else is wrong.
+    """
+
+    def __init__(self, message: str, path: str = "", lines: tuple[tuple[int, str], ...] = ()) -> None:
+        super().__init__(message)
+        self.path = path
+        self.lines = lines
 
 
 class BundleError(GlyphlineError):

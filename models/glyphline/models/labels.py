@@ -35,7 +35,8 @@ def read_labels(path: Path) -> list[Label]:
         Its labels in their order. A name may come more than once.
 
     Raises:
-        LabelsError: If the file cannot be read, is not UTF-8 (the byte is named), or a line has no tab (the line is).
+        LabelsError: If the file cannot be read, is not UTF-8 (the byte is named), or lines have no tab: the first few
+            are named, and all are in the error's `lines`.
     """
     try:
         content = path.read_bytes()
@@ -46,12 +47,19 @@ def read_labels(path: Path) -> list[Label]:
         lines = content[start:].decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise LabelsError(f"{path}: not UTF-8 at byte {start + error.start}") from error
-    labels = []
+    labels: list[Label] = []
+    without_tab: list[tuple[int, str]] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         name, tab, text = line.removesuffix("\r").partition("\t")
         if not tab:
-            raise LabelsError(f"{path}, line {number}: no tab between file name and text: {name!r}")
+            without_tab.append((number, name))
         labels.append(Label(number, name, unicodedata.normalize("NFC", text)))
+    if without_tab:
+        named = "; ".join(
+            f"line {number}: no tab between file name and text: {name!r}" for number, name in without_tab[:5]
+        )
+        more = f"; and {len(without_tab) - 5:,} more such lines" if len(without_tab) > 5 else ""
+        raise LabelsError(f"{path}, {named}{more}", str(path), tuple(without_tab))
     return labels

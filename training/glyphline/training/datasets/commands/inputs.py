@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from glyphline.models.alphabet import Alphabet
+from glyphline.models.errors import LabelsError
 from glyphline.models.image import ImageSettings
 from glyphline.training.config import DatasetConfig, DrawnSetConfig, Source, TrainingConfig, read_config
 from glyphline.training.datasets.build import build_source
@@ -35,6 +36,7 @@ class Part:
         role: `training` or `validation` where a configuration says so, else `data`.
         images: The strips.
         fault: Why there are none, where the data set cannot be read at all.
+        bad_labels: The lines of its label file that are why, where they are.
         skips_unknown: Whether labels with characters outside the alphabet are left out, as the configuration says.
     """
 
@@ -42,6 +44,7 @@ class Part:
     role: Literal["data", "training", "validation"]
     images: Sequence[LabelledImage]
     fault: str = ""
+    bad_labels: LabelsError | None = None
     skips_unknown: bool = False
 
 
@@ -171,7 +174,8 @@ def _part(name: str, role: Literal["data", "training", "validation"], read: Call
     try:
         return Part(name, role, read())
     except DataError as error:
-        return Part(name, role, (), str(error))
+        cause = error.__cause__
+        return Part(name, role, (), str(error), cause if isinstance(cause, LabelsError) and cause.lines else None)
 
 
 def readable(inputs: Inputs) -> Inputs:

@@ -62,7 +62,10 @@ def write_first_config(
     Raises:
         DataError: If the data set cannot be read, has no text, or its groups are too few to hold one out.
     """
-    images = read_dataset(path, format)
+    try:
+        images = read_dataset(path, format)
+    except DataError as error:
+        raise DataError(f"{error}. {_advice(path)}") from error
     form = recognise(path) if format == "auto" else format
     settings = ImageSettings(height=height)
     characters = Counter(character for image in images for character in image.text)
@@ -70,7 +73,11 @@ def write_first_config(
         raise DataError(f"{path}: no strip has a text")
     folds = [fold_of(image.source, FOLDS, group) for image in images]
     fold = _fold_to_hold_out(folds, path, group)
-    found = _look(images_sizes(images, progress), [image.text for image in images], settings, characters)
+    try:
+        sizes = images_sizes(images, progress)
+    except DataError as error:
+        raise DataError(f"{error}. {_advice(path)}") from error
+    found = _look(sizes, [image.text for image in images], settings, characters)
     name = re.sub(r"[^\w-]+", "-", name or path.resolve().name.partition(".")[0]).strip("-").lower() or "mine"
     root = data_root.resolve()
     absolute = path.resolve()
@@ -109,8 +116,12 @@ def images_sizes(images: list[LabelledImage], progress: Progress) -> list[tuple[
             failed += 1
         progress(number, failed)
     if not sizes:
-        raise DataError("no picture can be read: `glyphline data validate` says why")
+        raise DataError("no picture can be read")
     return sizes
+
+
+def _advice(path: Path) -> str:
+    return f"`glyphline data validate {shlex.quote(str(path))}` names all that is wrong; no configuration was written"
 
 
 def _fold_to_hold_out(folds: list[int], path: Path, group: str) -> int:

@@ -23,6 +23,11 @@ Severity = Literal["error", "warning"]
 
 KINDS: dict[str, tuple[Severity, str]] = {
     "data set": ("error", "cannot be read at all"),
+    "no tab": (
+        "error",
+        "a line of labels without a tab between the picture's name and its text: training refuses to start; strips are"
+        " looked at once no such line is left",
+    ),
     "missing": ("error", "the picture that a label names is not there: training refuses to start"),
     "unreadable": (
         "error",
@@ -169,6 +174,12 @@ class _Checker:
 
     def check_part(self, part: Part) -> None:
         """Checks one data set."""
+        if part.bad_labels is not None:
+            self.result.findings += [
+                Finding("no tab", "error", part.name, repr(content), part.bad_labels.path, line, "no tab in this line")
+                for line, content in part.bad_labels.lines
+            ]
+            return
         if part.fault:
             self.result.findings.append(Finding("data set", "error", part.name, "", "", 0, part.fault))
             return
