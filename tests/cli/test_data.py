@@ -1,6 +1,7 @@
 import json
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -146,6 +147,20 @@ def test_a_first_configuration_is_refused_with_where_to_look(invoke: Command, da
     assert (refused.returncode, refused.stdout) == (ExitCode.USAGE, "")
     assert "gone.png (" in refused.stderr
     assert f"`glyphline data validate {data / 'strips'}` names all that is wrong" in refused.stderr
+
+
+def test_a_character_that_occurs_once_is_named(glyphline: Command, data: Path) -> None:
+    labels = data / "strips" / "labels.tsv"
+    lines = labels.read_text(encoding="utf-8").splitlines()
+    lines[4] += "\x7f"
+    labels.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    written = glyphline("data", "init", data / "strips")
+    warning = "Only once or twice in all labels, so take them out if they are mistakes: "
+    warning += f"'\\x7f' (U+007F) in {labels}, line 5"
+    assert written.returncode == ExitCode.OK
+    assert written.stderr == f"{warning}\n"
+    assert f"\n# {warning}\nalphabet = " in written.stdout
+    assert tomllib.loads(written.stdout)["alphabet"] == "0123456789\x7f"
 
 
 @pytest.mark.parametrize("group", ["([", "a{99999999999}"])

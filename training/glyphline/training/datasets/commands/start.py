@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shlex
 from collections import Counter
@@ -13,13 +14,20 @@ import numpy as np
 
 from glyphline.models.image import ImageSettings
 from glyphline.training.datasets.commands.inputs import Progress, silent
-from glyphline.training.datasets.commands.validate import normalised_widths
+from glyphline.training.datasets.commands.validate import normalised_widths, spell
 from glyphline.training.datasets.feasibility import available_frames, needed_frames
 from glyphline.training.datasets.readers import Format, LabelledImage, read_dataset, recognise
 from glyphline.training.datasets.selection import fold_of, group_of
 from glyphline.training.errors import DataError
 
 FOLDS = 10
+
+logger = logging.getLogger(__name__)
+
+_RARE = 2
+"""A character that occurs no more often than this may be a slip of the pen, and cannot be learnt from so little."""
+
+_RARE_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,9 @@ def write_first_config(
     characters = Counter(character for image in images for character in image.text)
     if not characters:
         raise DataError(f"{path}: no strip has a text")
+    rare = _tell_rare(images, characters)
+    if rare:
+        logger.warning("%s", rare)
     folds = [fold_of(image.source, FOLDS, group) for image in images]
     fold = _fold_to_hold_out(folds, path, group)
     try:
@@ -92,6 +103,7 @@ def write_first_config(
         share=_tell_share(images, folds, fold, group),
         alphabet=_quote(found.alphabet),
         symbols=len(found.alphabet),
+        rare=f"# {rare}\n" if rare else "",
         height=height,
         width=found.width,
         longest=found.longest,
@@ -148,6 +160,20 @@ def _tell_share(images: list[LabelledImage], folds: list[int], fold: int, group:
     return f"{strips}: {len(kept):,} of {len(groups):,} groups{unmatched}"
 
 
+def _tell_rare(images: list[LabelledImage], characters: Counter[str]) -> str:
+    """Says which characters occur so seldom that they may be mistakes, each with a line of labels that has it."""
+    rare = sorted(character for character, count in characters.items() if count <= _RARE)
+    if not rare:
+        return ""
+    places: dict[str, str] = {}
+    for image in images:
+        for character in image.text:
+            places.setdefault(character, image.place)
+    named = ", ".join(f"{spell([character])} in {places[character]}" for character in rare[:_RARE_NAMED])
+    more = f", and {len(rare) - _RARE_NAMED:,} more" if len(rare) > _RARE_NAMED else ""
+    return f"Only once or twice in all labels, so take them out if they are mistakes: {named}{more}"
+
+
 def _look(sizes: list[tuple[int, int]], texts: list[str], settings: ImageSettings, characters: Counter[str]) -> _Found:
     widths = normalised_widths(sizes, settings)
     longest = max(map(len, texts))
@@ -189,7 +215,7 @@ name = {name}
 task = "text like that of {title}"
 # licence = "CC BY 4.0"    # of the weights: what you allow others. Until you say so, the model card says "not stated".
 # The {symbols} characters of your labels. What is not among them can never be read: add what new strips may have.
-alphabet = {alphabet}
+{rare}alphabet = {alphabet}
 max_output_length = {longest}
 
 [image]
