@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -196,6 +197,37 @@ def test_labels_are_names_for_versions(
     assert reader.get_model(version="stable").version == stable
     with pytest.raises(NotFoundError, match="canary"):  # the message lists the labels that there are
         reader.recognize(images[0], version="beta")
+
+
+def test_a_repository_that_is_away_for_a_while_changes_nothing(
+    serving: ServerProcess, reader: Client, root: Path, publish: Publish, until: Until
+) -> None:
+    """As where a disk is unmounted: nothing is dropped, be the folder gone or empty, and operators are told once."""
+    publish(8)
+    until(lambda: reader.get_model().version == 8, "version 8")
+    changes = count(serving, "models changed")
+    (root / ".labels").write_text("old = 8\n")  # what has a label must not be all that stays
+    (root / ".labels").rename(root / NAME / LABELS_NAME)
+    wait_for_change(serving, until, changes)
+    publish(9)
+    until(lambda: reader.get_model().version == 9, "version 9")
+    held, changes = reader.list_models(), count(serving, "models changed")
+    away = root.with_name("away")
+    root.rename(away)
+    gone = serving.wait_for_line("models: the repository cannot be read, and what is held stays")
+    assert (gone["level"], str(root) in gone["message"]) == ("warning", True)
+    time.sleep(0.5)  # several looks at nothing
+    root.mkdir()
+    time.sleep(0.5)  # and at an empty folder
+    assert reader.list_models() == held
+    root.rmdir()
+    away.rename(root)
+    serving.wait_for_line("models: the repository can be read again")
+    publish(10)
+    until(lambda: reader.get_model().version == 10, "version 10")
+    assert count(serving, gone["message"]) == 1
+    assert len([line for line in serving.lines if "the repository cannot be read" in line["message"]]) == 1
+    assert [model.version for model in reader.list_models()] == [8, 10]
 
 
 @pytest.mark.slow

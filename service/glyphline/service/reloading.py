@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -55,6 +56,7 @@ class Models:
         self._folders: dict[ModelKey, Path] = {}  # of the originals
         self._signatures: dict[ModelKey, Signature] = {}
         self._seen: Signature = ()
+        self._away = False  # the repository, for now
         self._choice = Choice({}, {}, ())
         self._asked = asyncio.Event()
         self._open()
@@ -113,8 +115,8 @@ class Models:
         self._asked.set()
 
     async def _update(self, forced: bool, reads: InProgress, on_change: Callable[[], None]) -> None:
-        seen = await asyncio.to_thread(signature, self._root)
-        if seen == self._seen and not forced:
+        problem, seen = await asyncio.to_thread(self._look)
+        if self._is_away(problem) or (seen == self._seen and not forced):
             return
         self._seen = seen
         if forced:
@@ -125,12 +127,38 @@ class Models:
             if new is None:
                 break
             await self._load(new, choice.folders[new])
+        problem, _ = await asyncio.to_thread(self._look)
+        if self._is_away(problem):  # it went while it was read: what was chosen may be half of what there was
+            self._seen = ()
+            return
         for key, folder in choice.folders.items():
             if folder.exists() and await asyncio.to_thread(signature, folder) != self._signatures[key]:
                 logger.warning("models: %s has changed, but is read only once: add a new version instead", folder)
         for problem in choice.problems:
             logger.warning("models: %s", problem)
         await self._exchange(choice, reads, on_change)
+
+    def _look(self) -> tuple[str, Signature]:
+        """Returns why the repository says nothing, empty if it does, and what lies in it.
+
+        One that is missing, cannot be listed or is empty, as where a disk is not mounted for a while, orders nothing.
+        """
+        try:
+            with os.scandir(self._root):  # which raises where a search finds nothing
+                pass
+            seen = signature(self._root)
+            return "" if self._repository.names() else f"{self._root}: no model is in it", seen
+        except OSError as error:
+            return f"{self._root}: {error.strerror}", ()
+
+    def _is_away(self, problem: str) -> bool:
+        """Tells the log, once each time, that the repository has gone or is back; returns whether it has gone."""
+        if problem and not self._away:
+            logger.warning("models: the repository cannot be read, and what is held stays: %s", problem)
+        elif self._away and not problem:
+            logger.info("models: the repository can be read again")
+        self._away = bool(problem)
+        return self._away
 
     async def _load(self, key: ModelKey, folder: Path) -> None:
         """Has the workers load a version beside those that they hold; or takes note that it cannot be used."""
