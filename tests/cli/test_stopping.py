@@ -93,6 +93,27 @@ def test_where_a_signal_is_ignored_it_stays_ignored() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are otherwise there")
+@pytest.mark.parametrize("module", ["typer", "glyphline.cli.serve", "asyncio", "glyphline.service.server"])
+def test_ctrl_c_while_the_program_loads_shows_no_traceback(environment: dict[str, str], module: str) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from glyphline.cli import main\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "sys.argv = ['glyphline', 'serve', '--port', '0', '--metrics-port', '0']\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False, timeout=120
+    )
+    assert done.returncode == ExitCode.INTERRUPTED, done.stderr
+    assert done.stderr in ("glyphline: stopped\n", "glyphline serve: stopped\n")
+
+
 class Training:
     """A training in a process of its own, whose messages are gathered."""
 

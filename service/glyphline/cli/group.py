@@ -24,7 +24,7 @@ class CommandGroup(TyperGroup):
         """Parses the arguments, and keeps them; an option such as `--help` prints while it is parsed.
 
         Raises:
-            typer.Exit: If nobody reads what is printed.
+            typer.Exit: If nobody reads what is printed, or Ctrl-C comes.
         """
         given = tuple(kwargs["args"] if "args" in kwargs else args[1])  # the parser empties the list
         try:
@@ -32,6 +32,8 @@ class CommandGroup(TyperGroup):
         except BrokenPipeError:
             _drop_output()
             raise typer.Exit(ExitCode.PIPE_CLOSED) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
         context.meta[_GIVEN] = given
         return context  # type: ignore[return-value]
 
@@ -47,7 +49,8 @@ class CommandGroup(TyperGroup):
             finally:
                 _flush()
         except KeyboardInterrupt:
-            tell("stopped", ctx.invoked_subcommand)
+            with suppress(KeyboardInterrupt):  # it may come twice, as from `timeout`
+                tell("stopped", ctx.invoked_subcommand)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except Exception as error:
             code = exit_code_of(error)
