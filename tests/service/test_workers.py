@@ -136,6 +136,21 @@ def test_without_any_worker_the_server_says_that_it_is_not_ready(
     assert server.stop() == 0
 
 
+@pytest.mark.parametrize(
+    ("end", "told"), [("os._exit(7)", "with exit code 7"), ("os.kill(os.getpid(), 6)", "by signal SIGABRT")]
+)
+def test_how_a_worker_ended_that_cannot_start_is_told(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, told: str
+) -> None:
+    spawned = 'any("multiprocessing.spawn" in part for part in sys.orig_argv)'
+    (tmp_path / "sitecustomize.py").write_text(f"import os, sys\nif {spawned}:\n    {end}\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")])))
+    server = start(models="digits")
+    line = server.wait_for_line("cannot start")
+    assert line["message"].endswith(f"worker 0 was lost while it loaded its models: it ended {told}")
+    assert server.wait() == 1
+
+
 async def test_a_worker_that_hangs_is_replaced(start: Start, images: list[bytes]) -> None:
     server = start(batch_seconds=3)
     (pid,) = server.worker_pids

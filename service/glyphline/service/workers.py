@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import multiprocessing
+import signal
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -46,6 +47,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 30.0
 _EXIT_SECONDS = 5.0
+_LAST_SECONDS = 1.0  # between the end of a worker's pipe and its own
 BEATS = 4  # that a worker at work has for one to be heard in time
 
 
@@ -221,7 +223,16 @@ class Worker:
         try:
             return self._connection.recv()
         except (EOFError, OSError) as error:
-            raise WorkerLostError("it ended") from error
+            raise WorkerLostError(f"it ended{self._spell_end()}") from error
+
+    def _spell_end(self) -> str:
+        """Tells how the process ended, which it may be about to; nothing if that cannot be told."""
+        assert self._process is not None
+        self._process.join(_LAST_SECONDS)
+        code = self._process.exitcode
+        if code is None:
+            return ""
+        return f" with exit code {code}" if code >= 0 else f" by signal {_spell_signal(-code)}"
 
     def _on_exit(self) -> None:
         self._unwatch()
@@ -500,6 +511,13 @@ class WorkerPool:
     async def _dispose(self, member: Worker) -> None:
         await member.close()
         self._all.discard(member)
+
+
+def _spell_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # one of those without a name
+        return str(number)
 
 
 def _hear(reply: asyncio.Future[Any]) -> None:
