@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from glyphline.cli.exit_codes import ExitCode
+from glyphline.models.repository import LABELS_NAME, ModelRepository, pretrained_root
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -17,10 +19,15 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(scope="module")
 def server(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[re.Match[str]]:
     """A server that `glyphline serve` started and that must end with 0 when told to: the line that says it is ready."""
-    log = tmp_path_factory.mktemp("serve") / "log"
+    folder = tmp_path_factory.mktemp("serve")
+    log, labelled = folder / "log", folder / "models"
+    shutil.copytree(pretrained_root(), labelled, ignore=shutil.ignore_patterns("words"))
+    version = ModelRepository([labelled]).latest("digits")
+    (labelled / "digits" / LABELS_NAME).write_text(f"stable = {version}\n")
+    command = [sys.executable, "-m", "glyphline", "serve"]
     with log.open("wb") as messages:
         process = subprocess.Popen(
-            [sys.executable, "-m", "glyphline", "serve", "--port", "0", "--metrics-port", "0", "--workers", "1"],
+            [*command, "--port", "0", "--metrics-port", "0", "--workers", "1", "--model-repository", labelled],
             stdout=subprocess.PIPE,
             stderr=messages,
             env=environment | {"GLYPHLINE_DRAIN_SECONDS": "0"},
@@ -87,6 +94,7 @@ def test_bad_pictures_have_the_same_codes(
     [
         (["--model", "nonsense"], ExitCode.MODEL, "nonsense"),
         (["--model-version", "99"], ExitCode.MODEL, "99"),
+        (["--model-version", "beta"], ExitCode.MODEL, "beta"),
         (["--allowed", "€"], ExitCode.USAGE, "€"),
     ],
 )
@@ -103,6 +111,15 @@ def test_refusals_are_explained(
     assert done.returncode == code, done.stderr
     assert reason in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_label_stands_for_a_version(
+    glyphline: Command, server: re.Match[str], strips: list[tuple[Path, str]]
+) -> None:
+    done = glyphline("recognize", strips[0][0], "--server", server[2], "--model-version", "stable", "--json")
+    assert done.returncode == ExitCode.OK, done.stderr
+    row = json.loads(done.stdout)
+    assert (row["model"], row["version"]) == ("digits", ModelRepository([pretrained_root()]).latest("digits"))
 
 
 def test_show_works_with_a_server(

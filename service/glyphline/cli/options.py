@@ -67,6 +67,14 @@ AskedModelOption = Annotated[
 VersionOption = Annotated[
     int | None, typer.Option("--model-version", metavar="N", help="Version of the model.  [default: the latest]")
 ]
+AskedVersionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model-version",
+        metavar="N|LABEL",
+        help="Version of the model; with --server also one of its labels, such as stable.  [default: the latest]",
+    ),
+]
 DataRootOption = Annotated[
     Path,
     typer.Option(
@@ -150,9 +158,12 @@ def decoding_options(
     What only the beam search can do asks for it: a beam width, or more than one alternative.
 
     Raises:
-        CommandError: If that is asked of the greedy decoder.
+        CommandError: If that is asked of the greedy decoder, or more alternatives than a beam can hold.
     """
-    from glyphline.models.decoding import DecodingOptions
+    from glyphline.models.decoding import MAX_BEAM_WIDTH, DecodingOptions
+
+    if alternatives > MAX_BEAM_WIDTH:  # else it would be said of the beam, which follows from them
+        raise CommandError(f"--alternatives: must be from 1 to {MAX_BEAM_WIDTH}, not {alternatives}")
 
     needs_beam = "--beam-width" if beam_width is not None else "--alternatives" if alternatives > 1 else None
     if needs_beam and decoder is DecoderName.GREEDY:

@@ -34,6 +34,7 @@ from glyphline.cli.options import (
     AllowedOption,
     AlternativesOption,
     AskedModelOption,
+    AskedVersionOption,
     BeamWidthOption,
     DecoderOption,
     DeviceName,
@@ -47,7 +48,6 @@ from glyphline.cli.options import (
     ProviderOption,
     RepositoryOption,
     TokensOption,
-    VersionOption,
     decoding_options,
     image_limits,
 )
@@ -86,7 +86,7 @@ def recognize(
         list[str], typer.Argument(metavar="FILE", help="Pictures; - reads one from standard input.", show_default=False)
     ],
     model: AskedModelOption = None,
-    version: VersionOption = None,
+    version: AskedVersionOption = None,
     repository: RepositoryOption = None,
     server: Annotated[
         str | None,
@@ -145,7 +145,7 @@ def recognize(
         from glyphline.cli.local import local_reader
         from glyphline.cli.selection import find_bundle
 
-        bundle = find_bundle(model, version, repository)
+        bundle = find_bundle(model, _number(version), repository)
         tell_left_out(options, bundle.manifest, "recognize")
         opened = local_reader(
             bundle,
@@ -181,6 +181,17 @@ _ONLY_ASKING = {
     "tls_key": "--tls-key is for --server: reading here connects to nothing",
     "token_file": "--token-file is for --server: reading here needs no token",
 }
+
+
+def _number(version: str | None) -> int | None:
+    """Reads the number of a version, which is all that a version can be here."""
+    if version is None:
+        return None
+    if not (version.isascii() and version.isdigit()):
+        raise CommandError(
+            f"--model-version {version}: give a number; labels belong to a server's repository and need --server"
+        )
+    return int(version)
 
 
 def _refuse_given(context: typer.Context, reasons: dict[str, str]) -> None:

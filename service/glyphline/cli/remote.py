@@ -27,7 +27,7 @@ _IMAGE_ERRORS = {
 def server_reader(
     target: str,
     model: str | None,
-    version: int | None,
+    version: str | None,
     options: DecodingOptions,
     timeout: float,
     access: ServerAccess = ServerAccess(),  # noqa: B008  (frozen)
@@ -37,7 +37,7 @@ def server_reader(
     Args:
         target: Its address.
         model: Name of the model; None is the server's default.
-        version: Its version; None is the latest.
+        version: Its version, or a label of it; None is the latest.
         options: How to decode.
         timeout: Seconds that a call may take, further tries included.
         access: Certificates and the token.
