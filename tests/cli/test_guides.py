@@ -69,7 +69,7 @@ class TestMakingAModel:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--lexicon", "none.txt"], "none.txt: No such file"),
+        (["--lexicon", "none.txt"], "--lexicon: none.txt: No such file"),
         (["--lexicon", "words.txt", "--decoder", "greedy"], "needs the beam search"),
         (["--lexicon", "words.txt", "--allowed", "12"], "leave out the allowed characters"),
         (["--lexicon", "letters.txt"], "no word can be written"),
@@ -77,7 +77,7 @@ class TestMakingAModel:
         (["--language-model-weight", "1"], "--language-model-weight needs --language-model"),
         (["--several-words"], "--several-words needs --lexicon"),
         (["--length-bonus", "1"], "--length-bonus needs"),
-        (["--lexicon", "words.txt", "--length-bonus", "99"], "length_bonus: must be from -10 to 10"),
+        (["--lexicon", "words.txt", "--length-bonus", "99"], "--length-bonus: must be from -10 to 10"),
     ],
 )
 def test_what_is_refused(

@@ -52,6 +52,8 @@ def test_the_command_line_counts_more_than_the_environment(monkeypatch: pytest.M
 def test_mistakes_are_named_where_they_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandError, match=r"--port: .*not 99999"):
         serve._settings({"port": 99_999})
+    with pytest.raises(CommandError, match=r"^--lexicon: 'words.txt' should be name=file$"):
+        serve._settings({"lexicons": ["words.txt"]})
     monkeypatch.setenv("GLYPHLINE_MAX_QUEUE", "many")
     with pytest.raises(CommandError, match=r"GLYPHLINE_MAX_QUEUE: .*not 'many'"):
         serve._settings({})

@@ -16,6 +16,9 @@ from glyphline.cli.exit_codes import ExitCode, exit_code_of
 
 _GIVEN = "glyphline.given"
 
+# Options whose names are not those of the fields that they set.
+_SHORTER = {"allowed_characters": "--allowed", "max_alternatives": "--alternatives"}
+
 
 class CommandGroup(TyperGroup):
     """Runs a command; what a user can put right is told without a traceback."""
@@ -54,6 +57,8 @@ class CommandGroup(TyperGroup):
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except Exception as error:
             code = exit_code_of(error)
+            if isinstance(error, typer.BadParameter):
+                error.message = error.message.removeprefix("Value error, ")
             if code is None:
                 raise
             if code is ExitCode.PIPE_CLOSED and _is_unread():
@@ -61,8 +66,13 @@ class CommandGroup(TyperGroup):
             else:
                 if code is ExitCode.PIPE_CLOSED:  # the pipe to another process, which is no concern of our reader
                     code = ExitCode.SYSTEM
-                tell(_message(error), ctx.invoked_subcommand)
+                tell(_message(error, self._options_of(ctx)), ctx.invoked_subcommand)
             raise typer.Exit(code) from None
+
+    def _options_of(self, ctx: typer.Context) -> set[str]:
+        """Names the options of the command that `ctx` names, as they are typed."""
+        command = self.commands.get(ctx.invoked_subcommand or "")
+        return set() if command is None else {name for parameter in command.params for name in parameter.opts}
 
 
 def command_as_given(context: typer.Context) -> str:
@@ -109,7 +119,11 @@ def tell(message: str, command: str | None = None) -> None:
     print(f"{name}: {message}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr, flush=True)
 
 
-def _message(error: Exception) -> str:
+def _message(error: Exception, options: set[str]) -> str:
+    field, message = getattr(error, "field", None), getattr(error, "message", None)
+    if isinstance(field, str) and isinstance(message, str):  # about an option, by its name in Python
+        option = _SHORTER.get(field, f"--{field.replace('_', '-')}")
+        return f"{option}: {message}" if option in options else str(error)
     if isinstance(error, OSError):
         parts = (error.filename, error.strerror or str(error))
         return ": ".join(str(part) for part in parts if part)

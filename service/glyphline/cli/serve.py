@@ -314,5 +314,7 @@ def _explain(error: ValidationError, given: dict[str, Any]) -> str:
             continue
         name = str(detail["loc"][0])
         where = f"--{_SINGULAR.get(name, name).replace('_', '-')}" if name in given else f"GLYPHLINE_{name.upper()}"
-        problems.append(f"{where}: {detail['msg']}, not {detail['input']!r}")
+        message = detail["msg"].removeprefix("Value error, ")
+        own = message != detail["msg"]  # a message of ours quotes what it is about
+        problems.append(f"{where}: {message}" if own else f"{where}: {message}, not {detail['input']!r}")
     return "; ".join(problems)
