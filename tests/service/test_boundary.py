@@ -136,6 +136,9 @@ class LateServicer(rpc.RecognitionServiceServicer):
     async def Recognize(self, request: api.RecognizeRequest, context: Context) -> api.RecognizeResponse:
         return await self._observe(guard(context, "Recognize", "7", self._refuse()))
 
+    async def BatchRecognize(self, request: api.BatchRecognizeRequest, context: Context) -> api.BatchRecognizeResponse:
+        raise NotImplementedError
+
     async def StreamingRecognize(  # type: ignore[override]
         self, request_iterator: AsyncIterator[api.StreamingRecognizeRequest], context: Context
     ) -> None:
