@@ -1,4 +1,5 @@
 import errno
+from pathlib import Path
 
 import grpc
 import pytest
@@ -12,7 +13,7 @@ from glyphline.service.client import (
     OverloadedError,
     UnavailableError,
 )
-from glyphline.service.errors import StartError
+from glyphline.service.errors import DeviceRefusedError, ModelRefusedError, StartError
 from glyphline.service.jobs import InputError, JobError, OutputError
 from glyphline.training.errors import DataError, ExportError, TrainingError
 
@@ -39,6 +40,8 @@ from glyphline.training.errors import DataError, ExportError, TrainingError
         (OverloadedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "x"), ExitCode.SERVER),
         (DeadlineExceededError(grpc.StatusCode.DEADLINE_EXCEEDED, "x"), ExitCode.SERVER),
         (StartError("x"), ExitCode.SERVER),
+        (DeviceRefusedError("x"), ExitCode.MODEL),
+        (ModelRefusedError(Path("model"), "x"), ExitCode.MODEL),
         (PermissionError(errno.EACCES, "x"), ExitCode.SYSTEM),
         (BrokenPipeError(errno.EPIPE, "x"), ExitCode.PIPE_CLOSED),
         (errors.LabelsError("x"), ExitCode.USAGE),

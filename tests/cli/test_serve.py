@@ -3,6 +3,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import onnxruntime
 import pytest
 from typer.testing import CliRunner
 
@@ -68,6 +69,15 @@ def test_mistakes_are_named_where_they_were_made(monkeypatch: pytest.MonkeyPatch
         (["--models", "digits:first"], ExitCode.SERVER, "digits:1"),
         (["--model-repository", "nowhere"], ExitCode.USAGE, "nowhere: no such folder"),
         (["--model-repository", "."], ExitCode.SERVER, "no model here"),
+        (["--models", "digits-ctc", "--workers", "1", "--precision", "int8"], ExitCode.MODEL, "int8"),
+        pytest.param(
+            ["--models", "digits-ctc", "--workers", "1", "--device", "cuda"],
+            ExitCode.MODEL,
+            "cuda",
+            marks=pytest.mark.skipif(
+                "CUDAExecutionProvider" in onnxruntime.get_available_providers(), reason="the device is there"
+            ),
+        ),
     ],
 )
 def test_what_cannot_be_served_is_refused(

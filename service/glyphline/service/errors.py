@@ -9,6 +9,7 @@ from glyphline.models.errors import GlyphlineError, ModelNotFoundError
 __all__ = [
     "BatchFailedError",
     "DeadlineError",
+    "DeviceRefusedError",
     "FatalImageError",
     "IdleStreamError",
     "InternalError",
@@ -164,6 +165,10 @@ class IdleStreamError(ServiceError):
 
 class StartError(ServiceError):
     """The server cannot start. The message says what to change."""
+
+
+class DeviceRefusedError(StartError):
+    """The device that the server is to run on is not there for a worker."""
 
 
 class ModelRefusedError(StartError):

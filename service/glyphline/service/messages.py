@@ -79,10 +79,12 @@ class Refused:
     Attributes:
         message: The reason.
         folder: The bundle that is at fault; None if none is.
+        lacks_device: Whether it is the device that is not there.
     """
 
     message: str
     folder: Path | None = None
+    lacks_device: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def main(connection: Connection, config: WorkerConfig) -> None:
             manifest = recognizer.bundle.manifest
             recognizers[manifest.name, manifest.version] = recognizer
     except DeviceError as error:
-        connection.send(Refused(str(error)))
+        connection.send(Refused(str(error), lacks_device=True))
         return
     except GlyphlineError as error:
         connection.send(Refused(str(error), folder))

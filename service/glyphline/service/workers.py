@@ -22,7 +22,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
 from glyphline.service import worker
-from glyphline.service.errors import ModelRefusedError, StartError, WorkerLostError
+from glyphline.service.errors import DeviceRefusedError, ModelRefusedError, StartError, WorkerLostError
 from glyphline.service.messages import (
     Beat,
     Job,
@@ -89,6 +89,7 @@ class Worker:
             seconds: How long it may take.
 
         Raises:
+            DeviceRefusedError: If its device is not there.
             ModelRefusedError: If it refuses a model.
             StartError: If it refuses, dies, or takes longer.
         """
@@ -97,6 +98,8 @@ class Worker:
         except WorkerLostError as error:
             raise StartError(f"worker {self.index} was lost while it loaded its models: {error}") from error
         if isinstance(answer, Refused):
+            if answer.lacks_device:
+                raise DeviceRefusedError(answer.message)
             raise (
                 StartError(answer.message)
                 if answer.folder is None
