@@ -21,7 +21,7 @@ CELLS = ("gru", "lstm")
 
 TRIALS = (
     *(Trial(f"{head}, {cell.upper()}", head, cell) for head in HEADS for cell in CELLS),
-    Trial("flatten, GRU, until it stops improving", "flatten", "gru", epochs=40, patience=4),
+    Trial("flatten, GRU, until it stops improving", "flatten", "gru", epochs=30, patience=4),
 )
 
 
