@@ -73,7 +73,7 @@ def test_mistakes_are_explained(glyphline: Command, strips_folder: Path) -> None
             ExitCode.USAGE,
             "for each or for none",
         ),
-        ([strips_folder, "--beam-width", "999"], ExitCode.USAGE, "beam_width"),
+        ([strips_folder, "--beam-width", "999"], ExitCode.USAGE, "--beam-width"),
     ):
         done = glyphline("evaluate", *arguments)
         assert done.returncode == code, done.stderr

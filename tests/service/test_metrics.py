@@ -115,7 +115,7 @@ def test_every_image_counts_once(start: Start, images: list[bytes]) -> None:
     assert server.metric("glyphline_queue_seconds_count") == 13
     assert server.metric("glyphline_stage_seconds_sum", stage="infer") > 0
     assert server.metric("glyphline_workers") == 1
-    assert server.metric("glyphline_model_info", provider="CPUExecutionProvider") == 2
+    assert server.metric("glyphline_model_info", provider="CPUExecutionProvider") == 3
 
 
 def test_calls_and_messages_are_counted(start: Start, images: list[bytes]) -> None:

@@ -94,3 +94,12 @@ def test_every_trial_is_a_configuration_and_has_a_folder_of_its_own(tmp_path: Pa
 def test_a_study_without_data_says_what_it_wants() -> None:
     with pytest.raises(TrainingError, match="--data-root"):
         heads.measure(StudyOptions(), tell_nobody)
+
+
+def test_a_trial_goes_on_from_another(drawn_mnist: Path, tmp_path: Path) -> None:
+    first = Trial("ctc, GRU", "ctc")
+    further = Trial("ctc, GRU, and on", "ctc", after=first, learning_rate="1e-4")
+    record = run_trial(further, 0, drawn_mnist, tmp_path / "ctc--gru--and-on-0", quick=True)
+    alone = run_trial(first, 0, drawn_mnist, tmp_path / "ctc--gru-0", quick=True)
+    assert record.strips_seen > alone.strips_seen >= 128
+    assert (tmp_path / "ctc--gru--and-on-0" / "run" / "start.json").exists()

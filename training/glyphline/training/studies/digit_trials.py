@@ -271,6 +271,13 @@ def train_trial(trial: Trial, seed: int, data_root: Path, folder: Path, *, head:
     return bundle
 
 
+def strips_seen(trial: Trial, seed: int, folder: Path) -> int:
+    """Counts the strips that a trial was trained on, with those of the trials that it starts from."""
+    before = trial.after
+    earlier = 0 if before is None else strips_seen(before, seed, folder.with_name(f"{before.folder}-{seed}"))
+    return earlier + int(MetricsLog(folder / "run" / "metrics.csv").rows()[-1]["strips"])
+
+
 def run_trial(trial: Trial, seed: int, data_root: Path, folder: Path, *, quick: bool = False) -> TrialRecord:
     """Trains, exports and measures one recogniser; see `train_trial`."""
     bundle = train_trial(trial, seed, data_root, folder, quick=quick)
@@ -287,7 +294,7 @@ def run_trial(trial: Trial, seed: int, data_root: Path, folder: Path, *, quick: 
         trial.label,
         seed,
         parameters,
-        int(MetricsLog(folder / "run" / "metrics.csv").rows()[-1]["strips"]),
+        strips_seen(trial, seed, folder),
         measure_speed(recognizer, sets[0]),
         measure_lengths((read_greedily(recognizer, samples) for samples in sets), sets),
     )
