@@ -342,7 +342,7 @@ def tabulate_trials(findings: TrialFindings, title: str, first: str) -> Table:
 def draw_trials(findings: TrialFindings) -> Figure:
     """Draws the exact share by length, one group of bars a recogniser."""
     records = findings.records
-    figure = Figure(figsize=(9, 0.45 * len(records) + 1.5), layout="constrained")
+    figure = Figure(figsize=(9, 0.55 * len(records) + 1.5), layout="constrained")
     axes: Axes = figure.subplots()
     thick = 0.8 / len(LENGTHS)
     for index, (shortest, longest) in enumerate(LENGTHS):
