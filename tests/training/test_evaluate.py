@@ -97,7 +97,8 @@ def test_results_are_recorded_in_the_bundle(strips_folder: Path, tmp_path: Path)
     assert f"| {name} | {result.images} |" in (copy / "model_card.md").read_text()
     load_recognizer(str(copy))
     assert row.straight_through is not None
-    assert "## Typical errors" not in (copy / "model_card.md").read_text(), "the pictures of a folder are its owner's"
+    errors = [(folder / "errors.png").read_bytes() for folder in (source, copy)]
+    assert errors[0] == errors[1], "the pictures of a folder are its owner's"
 
 
 def test_errors_of_sets_that_may_be_given_away_are_shown(tmp_path: Path) -> None:
