@@ -41,6 +41,7 @@ class ServerProcess:
     lines: list[dict[str, Any]] = field(default_factory=list)
     raw: list[str] = field(default_factory=list)
     news: threading.Condition = field(default_factory=threading.Condition)
+    reader: threading.Thread | None = None
 
     @classmethod
     def start(cls, **settings: object) -> Self:
@@ -63,7 +64,8 @@ class ServerProcess:
             text=True,
         )
         server = cls(process)
-        threading.Thread(target=server._read_log, daemon=True).start()
+        server.reader = threading.Thread(target=server._read_log, daemon=True)
+        server.reader.start()
         return server
 
     def _read_log(self) -> None:
@@ -137,8 +139,8 @@ class ServerProcess:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        with self.news:
-            self.news.wait(0)
+        if self.reader is not None:
+            self.reader.join(PATIENCE_SECONDS)  # whoever closes what it reads from makes it fail
         assert self.process.stderr is not None
         self.process.stderr.close()
 
