@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,14 @@ def test_folds_part_a_folder_and_keep_groups_together(strips_folder: Path) -> No
     kinds = [{name.split("_")[0] for name in part} for part in parts]
     assert sum(map(len, kinds)) == len(set().union(*kinds)), "no group is in two folds"
     assert len(names(limit=5)) == 5
+
+
+def test_marks_of_a_transcriber_are_taken_out(tmp_path: Path, strips_folder: Path) -> None:
+    picture = next(strips_folder.glob("*.png"))
+    shutil.copy(picture, tmp_path / "a.png")
+    (tmp_path / "labels.tsv").write_text("a.png\t_Chez _ A_B\n", encoding="utf-8")
+    config = FolderSetConfig(kind="folder", path=str(tmp_path), drop="_")
+    assert [image.text for image in read_selected(config, Path())] == ["Chez AB"]
 
 
 def test_a_fold_is_the_same_on_every_machine() -> None:

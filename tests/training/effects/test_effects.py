@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ SAME_SIZE: dict[str, Callable[[Ink, Dice], Ink]] = {
     "roughen": inking.roughen,
     "swell": lambda ink, dice: inking.swell(ink, dice.whole(1, 3)),
     "moved": lambda ink, dice: inking.moved(ink, dice.whole(-3, 4), dice.whole(-3, 4)),
-    "defocus": camera.defocus,
+    "defocus": lambda ink, dice: camera.defocus(ink, 0.5, dice),
     "shake": camera.shake,
     "jpeg": lambda ink, dice: camera.as_jpeg(ink, dice.whole(20, 90)),
 }
@@ -99,6 +100,34 @@ def test_low_resolution_has_few_rows() -> None:
     small = camera.shrink(bars(40, 200), 10)
     assert small.shape == (10, 50)
     assert camera.enlarge(small, 40, Dice(np.random.default_rng(1))).shape == (40, 200)
+
+
+def test_far_out_of_focus_is_further_than_out_of_focus() -> None:
+    ink = bars(40, 200)
+    slopes = [
+        np.mean(
+            [
+                np.abs(np.diff(camera.defocus(ink, share, Dice(np.random.default_rng(n))).astype(int))).sum()
+                for n in range(30)
+            ]
+        )
+        for share in (0.0, 1.0)
+    ]
+    assert slopes[1] < 0.95 * slopes[0]
+
+
+def test_reliefs_are_seen_by_their_edges() -> None:
+    """Faces of letters stay near the grey of their ground; beside them is what is lit and what is in shade."""
+    ink = bars(40, 300)
+    look = replace(STYLES["scene"], relief=1.0, clean=0.0, texture=0.0, gradient=0.0, clutter=0.0, blur=0.0, noise=0.0)
+    look = replace(look, low_resolution=0.0, motion=0.0, jpeg=0.0, outline=0.0, fill=0.0, two_tone=0.0, weight=0.0)
+    look = replace(look, wear=replace(look.wear, lines=0.0), rough=0.0, cropped=0.0, neighbours=0.0)
+    edges = 0
+    for seed in range(40):
+        values, counts = np.unique(take_picture(ink, Dice(np.random.default_rng(seed)), look), return_counts=True)
+        paper = int(values[counts.argmax()])
+        edges += int(values.min()) < paper - 20 and int(values.max()) > paper + 20
+    assert edges > 20, "on most there is something darker than the ground and something lighter"
 
 
 def with_ink(ink: Ink, paper: Grey | int, pen: int) -> Grey:

@@ -154,6 +154,7 @@ class DatasetConfig(Section):
         allow_empty: Whether strips without text are taken. Where not, they are skipped and counted.
         unknown_characters: What becomes of a label with characters outside the alphabet: `refuse` stops before
             training and names them all, `skip` leaves such strips out and counts them.
+        drop: Characters that are taken out of the labels first: marks of a transcriber's that are not in the pictures.
     """
 
     path: str
@@ -171,6 +172,7 @@ class DatasetConfig(Section):
     limit: int = Field(default=0, ge=0)
     allow_empty: bool = True
     unknown_characters: Literal["refuse", "skip"] = "refuse"
+    drop: str = ""
 
     @field_validator("only", "without", "group")
     @classmethod

@@ -148,24 +148,13 @@ def _compose(ink: Ink, dice: Dice, look: Look) -> tuple[NDArray[np.float32], Ink
     height, width = ink.shape
     paper, pen = _greys(dice, look)
     apart = abs(pen - paper)
-    picture = np.full((height, width), paper, np.float32)
-    if dice.chance(look.texture):
-        tiles = ground.texture_tiles()
-        tile = dice.pick(tiles) if look.dark > 0.5 else tiles[dice.whole(0, ground.PAPERS)]
-        strength = (0.55 if look.dark > 0.5 else 0.25) * apart * dice.unit() ** 1.5
-        picture += ground.cut_tile(tile, height, width, dice) * np.float32(strength)
-    if dice.chance(look.clutter):
-        picture += ground.clutter(height, width, dice) * np.float32(dice.between(0.2, 0.9) * apart)
-    if dice.chance(look.bleed):
-        behind = ink[::-1, ::-1] if dice.chance(0.5) else ink[:, ::-1]
-        picture += behind * np.float32((pen - paper) * dice.between(0.05, 0.3) / 255)
-    if dice.chance(look.wear.lines):
-        rules = draw_lines(np.zeros_like(ink), dice.random)
-        picture += rules * np.float32((pen - paper) * dice.between(0.3, 1.0) / 255)
-
+    picture = _lay_ground(ink, paper, pen, dice, look)
     seen = ink
     cover = ink * np.float32(1 / 255)
-    if dice.chance(look.shadow):
+    if dice.chance(look.relief):
+        seen = _emboss(picture, ink, paper, dice)
+        pen = paper + (pen - paper) * dice.between(-0.1, 0.25)
+    elif dice.chance(look.shadow):
         _cast(picture, ink, pen, dice)
     hollow = False
     if dice.chance(look.outline) and height > 20:
@@ -191,6 +180,27 @@ def _compose(ink: Ink, dice: Dice, look: Look) -> tuple[NDArray[np.float32], Ink
     return picture, seen
 
 
+def _lay_ground(ink: Ink, paper: float, pen: float, dice: Dice, look: Look) -> NDArray[np.float32]:
+    """Makes what text stands on: of one grey, with a texture, clutter, the other side of the paper, ruled lines."""
+    height, width = ink.shape
+    apart = abs(pen - paper)
+    picture = np.full((height, width), paper, np.float32)
+    if dice.chance(look.texture):
+        tiles = ground.texture_tiles()
+        tile = dice.pick(tiles) if look.dark > 0.5 else tiles[dice.whole(0, ground.PAPERS)]
+        strength = (0.55 if look.dark > 0.5 else 0.25) * apart * dice.unit() ** 1.5
+        picture += ground.cut_tile(tile, height, width, dice) * np.float32(strength)
+    if dice.chance(look.clutter):
+        picture += ground.clutter(height, width, dice) * np.float32(dice.between(0.2, 0.9) * apart)
+    if dice.chance(look.bleed):
+        behind = ink[::-1, ::-1] if dice.chance(0.5) else ink[:, ::-1]
+        picture += behind * np.float32((pen - paper) * dice.between(0.05, 0.3) / 255)
+    if dice.chance(look.wear.lines):
+        rules = draw_lines(np.zeros_like(ink), dice.random)
+        picture += rules * np.float32((pen - paper) * dice.between(0.3, 1.0) / 255)
+    return picture
+
+
 def _cast(picture: NDArray[np.float32], ink: Ink, pen: float, dice: Dice) -> None:
     """Draws the shadow that letters cast, or their sides where they stand out as blocks."""
     height = ink.shape[0]
@@ -207,6 +217,24 @@ def _cast(picture: NDArray[np.float32], ink: Ink, pen: float, dice: Dice) -> Non
     picture += (np.float32(grey) - picture) * (shade * np.float32(share / 255))
 
 
+def _emboss(picture: NDArray[np.float32], ink: Ink, paper: float, dice: Dice) -> Ink:
+    """Draws the edges of letters that stand out of their ground or are cut into it: one side lit, the other in shade.
+
+    Returns:
+        The edge that is further from the ground's grey: what a reader knows the letters by.
+    """
+    height = ink.shape[0]
+    deep = max(1, round(height * dice.between(0.02, 0.07)))
+    right, down = dice.pick((-deep, 0, deep)), dice.pick((-deep, deep))
+    lit = inking.moved(ink, -right, -down)
+    shade = inking.moved(ink, right, down)
+    up, low = (255 - paper) * dice.between(0.2, 1.0), paper * dice.between(0.2, 1.0)
+    picture += lit * np.float32(up / 255)
+    picture += (np.float32(paper - low) - picture) * (shade * np.float32(1 / 255))
+    edge = lit if up > low else shade
+    return edge - np.minimum(edge, ink)
+
+
 def _expose(picture: NDArray[np.float32], dice: Dice, look: Look) -> Grey:
     """Takes the picture: out of focus, shaken, grainy, or black and white alone."""
     grime = look.wear.grime
@@ -216,7 +244,7 @@ def _expose(picture: NDArray[np.float32], dice: Dice, look: Look) -> Grey:
         picture = picture + camera.grain(height, width, amount, dice)
     pixels = np.clip(picture, 0, 255).astype(np.uint8)
     if dice.chance(look.blur * grime):
-        pixels = camera.defocus(pixels, dice)
+        pixels = camera.defocus(pixels, look.far_out, dice)
     if dice.chance(look.motion * grime):
         pixels = camera.shake(pixels, dice)
     if dice.chance(look.noise * 0.4 * grime):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -99,6 +100,9 @@ def read_selected(
             f"{path}: no file name matches {config.only!r} without {config.without!r}{folds}; there are"
             f" {len(images)}, as {images[0].source!r}"
         )
+    if config.drop:
+        dropped = dict.fromkeys(map(ord, config.drop))
+        chosen = [replace(image, text=" ".join(image.text.translate(dropped).split())) for image in chosen]
     kept = []
     for image in chosen:
         if not image.text and not config.allow_empty:

@@ -36,9 +36,15 @@ def enlarge(pixels: Grey, rows: int, dice: Dice) -> Grey:
     return np.asarray(Image.fromarray(pixels).resize((max(2, round(width * rows / height)), rows), manner))
 
 
-def defocus(pixels: Grey, dice: Dice) -> Grey:
-    """Blurs a picture, the more the higher it is, at most to what can be read."""
-    most = max(0.5, 0.03 * pixels.shape[0])
+def defocus(pixels: Grey, far_out: float, dice: Dice) -> Grey:
+    """Blurs a picture, the more the higher it is, at most to what can be read.
+
+    Args:
+        pixels: The picture.
+        far_out: Probability that letters are left with their bulk alone, and not with all of their strokes.
+        dice: Source of randomness.
+    """
+    most = max(0.5, (0.055 if dice.chance(far_out) else 0.03) * pixels.shape[0])
     blur = ImageFilter.BoxBlur if dice.chance(0.6) else ImageFilter.GaussianBlur
     return np.asarray(Image.fromarray(pixels).filter(blur(dice.between(0.3, most))))
 

@@ -31,6 +31,7 @@ class Look:
         weight: Probability that strokes are made thicker or thinner.
         outline: Probability that letters have an outline in another grey; half of them are hollow.
         shadow: Probability that letters cast a shadow or stand out as blocks.
+        relief: Probability that letters have nearly the grey of their ground, and are seen by lit and shaded edges.
         fill: Probability that the ink itself has a texture.
         texture: Probability that the ground has a texture.
         gradient: Probability that light falls off along the strip.
@@ -40,6 +41,7 @@ class Look:
         dark: Share of grounds that are any grey at all; the others are light, as paper is.
         motion: Probability that the camera was moved.
         blur: Probability that it was out of focus.
+        far_out: Share of these that are far out of focus: letters are known by their bulk alone.
         noise: Probability of grain.
         jpeg: Probability of traces of compression.
         matrix: Probability that characters are made of dots.
@@ -67,6 +69,7 @@ class Look:
     weight: float = 0.2
     outline: float = 0.0
     shadow: float = 0.0
+    relief: float = 0.0
     fill: float = 0.0
     texture: float = 0.2
     gradient: float = 0.2
@@ -76,6 +79,7 @@ class Look:
     dark: float = 0.1
     motion: float = 0.02
     blur: float = 0.25
+    far_out: float = 0.0
     noise: float = 0.35
     jpeg: float = 0.12
     matrix: float = 0.0
@@ -110,6 +114,7 @@ STYLES: dict[Style, Look] = {
         weight=0.3,
         outline=0.12,
         shadow=0.2,
+        relief=0.03,
         fill=0.15,
         texture=0.5,
         gradient=0.4,
@@ -119,6 +124,7 @@ STYLES: dict[Style, Look] = {
         dark=0.8,
         motion=0.06,
         blur=0.45,
+        far_out=0.15,
         noise=0.45,
         jpeg=0.22,
         rough=0.05,
