@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
-from PIL import Image, ImageDraw
-
+from glyphline.models import cut
+from glyphline.models.cut import Points as Points
+from glyphline.models.errors import ImageError
 from glyphline.models.image import ImageLimits, read_image
 from glyphline.training.datasets.readers.item import PICTURE_SUFFIXES, FilePicture, encode_png
 from glyphline.training.datasets.samples import Grey
 from glyphline.training.errors import DataError
-
-Points = tuple[tuple[float, float], ...]
-"""Corners of a polygon, or points of a line: (x, y) in pixels of the page."""
 
 PAGE_LIMITS = ImageLimits(max_bytes=256 * 2**20, max_pixels=200_000_000)
 """Pages are larger than strips."""
@@ -52,47 +49,23 @@ def _load_page(path: Path) -> Grey:
     return read_image(FilePicture(path).content(), PAGE_LIMITS).pixels
 
 
-def _scaled(polygon: Points, size: tuple[float, float], shape: tuple[int, ...], path: Path) -> Points:
-    width, height = size
-    if width <= 0 or height <= 0 or (width, height) == (shape[1], shape[0]):
-        return polygon
-    across, down = shape[1] / width, shape[0] / height
-    if abs(across / down - 1) > 0.02:
-        raise DataError(
-            f"{path} is {shape[1]} x {shape[0]}, and its lines were drawn on a page of {width:g} x {height:g},"
-            " which is no other resolution of it"
-        )
-    return tuple((x * across, y * down) for x, y in polygon)
-
-
 def cut_polygon(page: Grey, polygon: Points, name: str = "the page") -> Grey:
-    """Cuts a polygon from a page.
-
-    Args:
-        page: Grey levels `(height, width)`.
-        polygon: Corners; with two, the box between them.
-        name: The page, for messages.
-
-    Returns:
-        The polygon's box, as far as it is on the page, `(height, width)`. What is in the box and not in the polygon has
-        the median grey of the polygon, which is the grey of the paper there.
+    """Cuts a polygon from a page, as `glyphline.models.cut` does for whoever reads it later.
 
     Raises:
         DataError: If nothing of the polygon is on the page.
     """
-    x = np.array([point[0] for point in polygon])
-    y = np.array([point[1] for point in polygon])
-    left, right = max(0, int(np.floor(x.min()))), min(page.shape[1], int(np.ceil(x.max())) + 1)
-    top, bottom = max(0, int(np.floor(y.min()))), min(page.shape[0], int(np.ceil(y.max())) + 1)
-    if left >= right or top >= bottom:
-        raise DataError(f"{name} is {page.shape[1]} x {page.shape[0]}: a line from {polygon[0]} on is not on it")
-    box = page[top:bottom, left:right]
-    if len(polygon) == 2:
-        return box.copy()
-    mask = Image.new("L", (right - left, bottom - top))
-    ImageDraw.Draw(mask).polygon([(px - left, py - top) for px, py in polygon], fill=1, outline=1)
-    inside = np.asarray(mask, np.bool_)
-    return np.where(inside, box, np.uint8(np.median(box[inside]))).astype(np.uint8)
+    try:
+        return cut.cut_polygon(page, polygon, name)
+    except ImageError as error:
+        raise DataError(str(error)) from error
+
+
+def _scaled(polygon: Points, size: tuple[float, float], shape: tuple[int, ...], path: Path) -> Points:
+    try:
+        return cut.scaled(polygon, size, shape, str(path))
+    except ImageError as error:
+        raise DataError(str(error)) from error
 
 
 def find_page(xml: Path, stated: str) -> Path:
@@ -130,12 +103,7 @@ def baseline_boxes(baselines: list[Points], number: int, name: str) -> Points:
     Raises:
         DataError: If the page has no other line to tell the distance.
     """
-    middles = np.array([np.mean([point[1] for point in line]) for line in baselines])
-    gaps = np.diff(np.sort(middles))
-    gaps = gaps[gaps > 4]
-    if gaps.size == 0:
+    box = cut.baseline_box(baselines, number)
+    if box is None:
         raise DataError(f"{name} has neither a polygon nor a box, and how high it is cannot be told from other lines")
-    pitch = float(np.median(gaps))
-    x = [point[0] for point in baselines[number]]
-    y = [point[1] for point in baselines[number]]
-    return ((min(x), min(y) - 0.75 * pitch), (max(x), max(y) + 0.25 * pitch))
+    return box
