@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import signal
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -35,6 +34,7 @@ from glyphline.service.messages import WorkerConfig
 from glyphline.service.metrics import Metrics
 from glyphline.service.metrics_endpoint import MetricsEndpoint
 from glyphline.service.model_service import ModelServicer
+from glyphline.service.output import quiet_decoders
 from glyphline.service.parsing import ParsingInterceptor
 from glyphline.service.pipeline import Pipeline
 from glyphline.service.references import RecentReadings
@@ -280,7 +280,7 @@ def serve(settings: ServerSettings, on_ready: Callable[[Server], None] | None = 
         GlyphlineError: If the server cannot start. The message says what to change.
     """
     configure_logging(settings)
-    warnings.filterwarnings("ignore", module=r"PIL\.")  # whoever sends a damaged file is told by its error
+    quiet_decoders()
     for variable in _THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")  # for the workers: each has one core to itself
     asyncio.run(_serve(settings, on_ready))

@@ -14,7 +14,6 @@ import signal
 import threading
 import time
 import traceback
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -42,6 +41,7 @@ from glyphline.service.messages import (
     Unload,
     WorkerConfig,
 )
+from glyphline.service.output import divert_output, quiet_decoders
 
 __all__ = ["main"]
 
@@ -53,14 +53,17 @@ _USUAL_WIDTHS = (64, 256)
 Recognizers = dict[ModelKey, Recognizer]
 
 
-def main(connection: Connection, config: WorkerConfig) -> None:
+def main(connection: Connection, config: WorkerConfig, output: Connection | None = None) -> None:
     """Runs a worker until its pipe closes.
 
     Args:
         connection: The worker's end of the pipe.
         config: What to hold.
+        output: Where standard error goes; None leaves it as it is.
     """
-    warnings.filterwarnings("ignore", module=r"PIL\.")  # whoever sends a damaged file is told by its error
+    if output is not None:
+        divert_output(output)
+    quiet_decoders()
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     os.nice(_NICENESS)

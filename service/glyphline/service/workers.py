@@ -35,6 +35,7 @@ from glyphline.service.messages import (
     Unload,
     WorkerConfig,
 )
+from glyphline.service.output import follow_output
 
 __all__ = ["BEATS", "Worker", "WorkerPool"]
 
@@ -192,12 +193,17 @@ class Worker:
     def _launch(self) -> Ready | Refused:
         """Starts the process and receives its first word. Runs in the worker's thread."""
         here, there = _SPAWN.Pipe()
+        heard, output = _SPAWN.Pipe(duplex=False)
         self._connection = here
         process = _SPAWN.Process(
-            target=worker.main, args=(there, self.config), name=f"glyphline-worker-{self.index}", daemon=True
+            target=worker.main, args=(there, self.config, output), name=f"glyphline-worker-{self.index}", daemon=True
         )
-        process.start()
-        there.close()  # the process has its own copy; ours would hide its end
+        follow_output(heard, self.index)
+        try:
+            process.start()
+        finally:
+            for end in (there, output):
+                end.close()  # the process has its own copies; ours would hide its end
         self._process = process
         if self._killed:
             process.kill()
