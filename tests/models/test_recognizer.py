@@ -171,15 +171,15 @@ class TestCompany:
             assert all(agree(job.result(), serial) for job in together)
             assert agree([job.result()[0] for job in lone], serial)
 
-    def test_images_are_batched_by_width(self, recognizer: Recognizer) -> None:
+    def test_images_of_near_widths_share_a_run(self, recognizer: Recognizer) -> None:
         settings = recognizer.bundle.manifest.image
-        widths = [width - 2 * settings.padding for width in (112, 48, 111, 110, 47)]
+        widths = [width - 2 * settings.padding for width in (211, 48, 212, 209, 47)]
         timings = StageTimings()
         recognizer.recognize(
             [GreyImage(white(width, settings.height)) for width in widths], max_batch=2, timings=timings
         )
-        assert [size for size, _ in timings.batches] == [2, 2, 1]
-        assert [padding for _, padding in timings.batches] == pytest.approx([1 / 96, 1 / 224, 2 / 112])
+        assert [size for size, _ in timings.batches] == [2, 1, 2]
+        assert [padding for _, padding in timings.batches] == pytest.approx([1 / 96, 3 / 212, 1 / 424])
 
     def test_wide_images_share_smaller_batches(self, recognizer: Recognizer) -> None:
         settings = recognizer.bundle.manifest.image

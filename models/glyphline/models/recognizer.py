@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import lcm
 from pathlib import Path
 from typing import Self
@@ -19,12 +20,13 @@ from glyphline.models.heads import CtcHead, Head, open_head
 from glyphline.models.image import GreyImage, ImageLimits, normalise, read_image
 from glyphline.models.long_lines import LONGEST_LINE, WINDOW, plan_windows, readable_width, widest_strip
 from glyphline.models.repository import DEFAULT_NAME, ModelRepository, pretrained_root
+from glyphline.models.runs import plan_runs
 from glyphline.models.session import Device, Provider
 from glyphline.models.timings import StageTimings
 
 __all__ = ["BUCKET_STEP", "MAX_COLUMNS", "Recognizer", "StageTimings", "bucket_width", "load_recognizer"]
 
-BUCKET_STEP = 16  # pixels of normalised width: finer would make more batches, coarser more padding
+BUCKET_STEP = 16  # pixels of normalised width; for a provider of few shapes the least step is twice that
 MAX_COLUMNS = 8192  # of one batch: memory grows with them, and beyond this speed does not
 _PROBE_TOLERANCE = 1e-2  # of confidence; processors and versions of ONNX Runtime differ by far less
 
@@ -35,14 +37,14 @@ _DEFAULT_LIMITS = ImageLimits()
 
 
 def bucket_width(width: int, multiple: int = BUCKET_STEP) -> int:
-    """Rounds a normalised width up, so that images of similar width share a batch.
+    """Rounds a normalised width up, so that images of similar width count as of one.
 
     Args:
         width: Of a normalised image, at least 1.
         multiple: The result is a multiple of it.
 
     Returns:
-        The width that the image is padded to. It depends on nothing but the image.
+        The width, which depends on nothing but the image.
     """
     return -(-width // multiple) * multiple
 
@@ -55,6 +57,11 @@ class _Strip:
     pixels: NDArray[np.uint8]
     width: int
     height: int
+
+    @property
+    def columns(self) -> int:
+        """Width after normalisation."""
+        return int(self.pixels.shape[1])
 
 
 class Recognizer:
@@ -196,24 +203,22 @@ class Recognizer:
         manifest = self.bundle.manifest
         resolved = options.resolve(self.alphabet, manifest.decoder, manifest.max_output_length)
         outcomes: dict[int, Reading | ImageError] = {}
-        buckets: dict[int, list[_Strip]] = {}
+        strips: list[_Strip] = []
         with timings.measure("decode_image"):
             for index, image in enumerate(images):
                 try:
-                    strip = self._prepare(index, image, limits)
+                    strips.append(self._prepare(index, image, limits))
                 except ImageError as error:
                     outcomes[index] = error
-                else:
-                    buckets.setdefault(self._bucket(strip.pixels.shape[1]), []).append(strip)
-        for width, strips in sorted(buckets.items()):
-            if width > self._bucket(manifest.image.max_width):
-                # A limit on the text's length is meant for strips: of a line it would cut off most.
-                unlimited = replace(resolved, max_output_length=options.max_output_length or LONGEST_LINE)
-                outcomes.update((strip.index, self._read_line(strip, unlimited, timings)) for strip in strips)
-                continue
-            size = max(1, min(max_batch, MAX_COLUMNS // width))
-            for begin, end in self._cut(len(strips), size):
-                outcomes.update(self._read_batch(strips[begin:end], width, resolved, timings))
+        strips.sort(key=lambda strip: strip.columns)
+        widest = self._bucket(manifest.image.max_width)
+        while strips and strips[-1].columns > widest:
+            # A limit on the text's length is meant for strips: of a line it would cut off most.
+            unlimited = replace(resolved, max_output_length=options.max_output_length or LONGEST_LINE)
+            line = strips.pop()
+            outcomes[line.index] = self._read_line(line, unlimited, timings)
+        for begin, end in self._plan([strip.columns for strip in strips], max_batch):
+            outcomes.update(self._read_run(strips[begin:end], resolved, timings))
         return [outcomes[index] for index in range(len(images))]
 
     def verify_probe(self) -> None:
@@ -246,7 +251,7 @@ class Recognizer:
 
         Of few widths each is an eighth to a sixteenth from the next, the narrow ones 32 columns.
         """
-        step = max(2 * BUCKET_STEP, 1 << max(0, (width - 1).bit_length() - 4)) if self._few_shapes else BUCKET_STEP
+        step = max(2 * BUCKET_STEP, 1 << max(0, (width - 1).bit_length() - 4)) if self._few_shapes else 1
         return bucket_width(width, lcm(step, self.bundle.manifest.width_multiple))
 
     def _prepare(self, index: int, image: bytes | GreyImage, limits: ImageLimits) -> _Strip:
@@ -254,25 +259,31 @@ class Recognizer:
         readable_width(grey.width, grey.height, self.bundle.manifest)  # refuses what `normalise` would refuse less well
         return _Strip(index, normalise(grey, self._settings), grey.width, grey.height)
 
-    def _cut(self, count: int, size: int) -> Iterator[tuple[int, int]]:
-        """Cuts a bucket into batches of at most `size`."""
+    def _plan(self, widths: Sequence[int], max_batch: int) -> Iterator[tuple[int, int]]:
+        """Cuts strips that are ordered by width into runs; yields where each begins and ends."""
+        if not self._few_shapes:
+            multiple = self.bundle.manifest.width_multiple
+            yield from plan_runs(widths, max_batch=max_batch, max_columns=MAX_COLUMNS, multiple=multiple)
+            return
         begin = 0
-        while begin < count:
-            batch = min(size, count - begin)
-            if self._few_shapes:
-                batch = 1 << (batch.bit_length() - 1)
-            yield begin, begin + batch
-            begin += batch
+        for bucket, members in groupby(widths, self._bucket):
+            count = sum(1 for _ in members)
+            while count:
+                size = max(1, min(max_batch, MAX_COLUMNS // bucket, count))
+                size = 1 << (size.bit_length() - 1)
+                yield begin, begin + size
+                begin, count = begin + size, count - size
 
-    def _read_batch(
-        self, strips: Sequence[_Strip], width: int, options: ResolvedOptions, timings: StageTimings
+    def _read_run(
+        self, strips: Sequence[_Strip], options: ResolvedOptions, timings: StageTimings
     ) -> Iterator[tuple[int, Reading]]:
-        """Reads strips of one bucket."""
+        """Reads strips in one run, padded to the widest of them, which is the last."""
         manifest = self.bundle.manifest
+        width = self._bucket(strips[-1].columns)
         batch = np.zeros((len(strips), 1, manifest.image.height, width), dtype=np.uint8)
-        widths = np.array([strip.pixels.shape[1] for strip in strips], dtype=np.int64)
+        widths = np.array([strip.columns for strip in strips], dtype=np.int64)
         for row, strip in zip(batch, strips, strict=True):
-            row[0, :, : strip.pixels.shape[1]] = strip.pixels
+            row[0, :, : strip.columns] = strip.pixels
         timings.batches.append((len(strips), 1.0 - float(widths.sum()) / (len(strips) * width)))
         found = self._head.read(batch, widths, options, manifest.temperature, timings)
         with timings.measure("search"):
