@@ -191,26 +191,28 @@ def to_grey(image: Image.Image) -> GreyImage:
     return GreyImage(grey_pixels(image))
 
 
-def normalised_width(width: int, height: int, settings: ImageSettings) -> int:
+def normalised_width(width: int, height: int, settings: ImageSettings, max_width: int | None = None) -> int:
     """Foretells the width that `normalise` gives a strip, from its own size alone.
 
     Args:
         width: Width of the strip, in pixels.
         height: Height of the strip, in pixels.
         settings: The bundle's settings.
+        max_width: Takes the place of the settings' own, where it is given.
 
     Returns:
         The width at the height of the settings, with the padding on both sides.
 
     Raises:
-        ImageTooWideError: If it is above the settings' `max_width`.
+        ImageTooWideError: If it is above `max_width`.
     """
+    limit = settings.max_width if max_width is None else max_width
     scaled = max(1, round(width * settings.height / height))
     padded = scaled + 2 * settings.padding
-    if padded > settings.max_width:
+    if padded > limit:
         raise ImageTooWideError(
             f"a strip of {width} x {height} pixels is {padded} pixels wide at the model's height of {settings.height}; "
-            f"the limit is {settings.max_width}"
+            f"the limit is {limit}"
         )
     return padded
 

@@ -120,9 +120,8 @@ def readable_width(width: int, height: int, manifest: Manifest) -> int:
     Raises:
         ImageTooWideError: If the recogniser refuses it. The message has the width and the limit.
     """
-    limit = widest_strip(manifest)
     try:
-        return normalised_width(width, height, manifest.image.model_copy(update={"max_width": limit}))
+        return normalised_width(width, height, manifest.image, widest_strip(manifest))
     except ImageTooWideError as error:
         if manifest.head == "ctc":
             raise

@@ -1,7 +1,7 @@
 """Which strips share a run of the network, where any shape may be run: what costs least in all.
 
-A run costs as its columns do, those of the padding too, and something besides, whatever is in it. So strips of one width
-should be run together, those of far widths apart, and a few that are left over are better padded than run alone.
+A run costs as its columns do, those of the padding too, and something besides, whatever is in it. So strips of one
+width should be run together, those of far widths apart, and a few that are left over are better padded than run alone.
 """
 
 from collections.abc import Sequence

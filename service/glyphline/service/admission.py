@@ -6,7 +6,9 @@ import asyncio
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
+from glyphline.models.decoding.lexicon import Lexicon
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.errors import GlyphlineError, OptionsError
 from glyphline.models.image import ImageHeader, ImageLimits, read_header
@@ -21,6 +23,7 @@ from glyphline.service.metrics import UNKNOWN, Metrics
 
 __all__ = ["Admission", "ReadConfig", "ReadRequest"]
 
+_REMEMBERED_OPTIONS = 256
 _SHORT_BYTES = 16 * 1024  # a file of this size has no header that takes long to read, whatever its maker meant by it
 
 
@@ -86,6 +89,7 @@ class Admission:
         self._guides = guides
         self._ready = ready
         self._metrics = metrics
+        self._remembered = lru_cache(maxsize=_REMEMBERED_OPTIONS)(self._complete)
 
     async def admit(self, request: ReadRequest, client: str, deadline: float | None) -> Item:
         """Completes a request.
@@ -102,7 +106,7 @@ class Admission:
         decoder = UNKNOWN
         try:
             model = self._catalogue.find(request.config.model, request.config.version)
-            options, decoder, beam_width = self._complete(request.config.options, model)
+            options, decoder, beam_width = self._completed(request.config.options, model)
             header = await self._read_header(request.content)
             width = readable_width(header.width, header.height, model.manifest)
             if deadline is not None and deadline <= asyncio.get_running_loop().time():
@@ -145,7 +149,7 @@ class Admission:
             OptionsError: If a value cannot be honoured.
         """
         try:
-            self._complete(config.options, self._catalogue.find(config.model, config.version))
+            self._completed(config.options, self._catalogue.find(config.model, config.version))
         except GlyphlineError as error:
             self._metrics.count_call_refusal(error)
             raise
@@ -155,6 +159,10 @@ class Admission:
         if len(content) <= _SHORT_BYTES:
             return read_header(content, self._limits)
         return await asyncio.to_thread(read_header, content, self._limits)
+
+    def _completed(self, options: DecodingOptions, model: ServedModel) -> tuple[DecodingOptions, str, int]:
+        """Completes options like `_complete`; those of most images are those of one before."""
+        return (self._complete if isinstance(options.lexicon, Lexicon) else self._remembered)(options, model)
 
     def _complete(self, options: DecodingOptions, model: ServedModel) -> tuple[DecodingOptions, str, int]:
         """Fills in the model's beam width and returns the options with the decoder and the width that they come to."""

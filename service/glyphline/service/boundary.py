@@ -13,7 +13,7 @@ from urllib.parse import quote
 import grpc
 
 from glyphline.models.errors import GlyphlineError
-from glyphline.service.logs import CALLS, add_log_fields
+from glyphline.service.logs import add_log_fields, log_call
 from glyphline.service.security.callers import client_of
 from glyphline.service.status import DETAILS_KEY, code_of, status_of
 
@@ -31,7 +31,6 @@ __all__ = [
 REQUEST_ID_KEY = "x-request-id"
 
 logger = logging.getLogger(__name__)
-calls = logging.getLogger(CALLS)
 
 Context = grpc.aio.ServicerContext[Any, Any]
 CallerGoneError = grpc.aio.InternalError  # what gRPC raises if it cannot send: its core has closed the call
@@ -62,7 +61,7 @@ async def guard(context: Context, method: str, request_id: str, work: Awaitable[
     except Exception as error:
         await refuse(context, method, request_id, error)
     seconds = round(time.perf_counter() - began, 6)
-    calls.info("call", extra={"method": method, "request_id": request_id, "code": "OK", "seconds": seconds})
+    log_call(request_id, method=method, code="OK", seconds=seconds)
     return response
 
 

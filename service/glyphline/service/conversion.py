@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import lru_cache
 from typing import Literal
 
 from google.protobuf.duration_pb2 import Duration
@@ -41,6 +42,7 @@ MAX_REFERENCE_CHARACTERS = 4096
 MAX_ALLOWED_CHARACTERS = 4096
 MAX_LEXICON_WORDS = 5000  # of a request; what is larger is loaded by the server once and called by its name
 MAX_LEXICON_BYTES = 256 * 1024
+_SHORT_CONFIG_BYTES = 256
 
 _PRIORITIES: dict[int, int] = {
     api.PRIORITY_UNSPECIFIED: 0,
@@ -56,11 +58,21 @@ def new_request_id() -> str:
 
 
 def read_config(message: api.RecognitionConfig) -> ReadConfig:
-    """Converts a configuration.
+    """Converts a configuration. Most are those of a request before, and short: those are remembered.
 
     Raises:
         RequestError: If a value is none that a configuration can have.
     """
+    content = message.SerializeToString()
+    return _remembered_config(content) if len(content) <= _SHORT_CONFIG_BYTES else _convert_config(message)
+
+
+@lru_cache(maxsize=256)
+def _remembered_config(content: bytes) -> ReadConfig:
+    return _convert_config(api.RecognitionConfig.FromString(content))
+
+
+def _convert_config(message: api.RecognitionConfig) -> ReadConfig:
     if message.priority not in _PRIORITIES:
         raise RequestError("config.priority", f"{message.priority} is none of the priorities")
     for field in ("max_alternatives", "max_output_length"):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Self
 
 import grpc
@@ -42,6 +43,17 @@ class _Method:
     @property
     def labels(self) -> tuple[str, str, str]:
         return self.type, self.service, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """The series of one method. Each is looked up by its labels once: that takes longer than to count."""
+
+    started: Counter
+    received: Counter
+    sent: Counter
+    seconds: Histogram
+    handled: Callable[[grpc.StatusCode], Counter]
 
 
 class MetricsInterceptor(WrappingInterceptor):
@@ -79,59 +91,56 @@ class MetricsInterceptor(WrappingInterceptor):
         for service in services:
             for each in service.methods:
                 kind = kind_of(each.client_streaming, each.server_streaming)
-                self._make(_Method(kind, service.full_name, each.name))
+                self._series(_Method(kind, service.full_name, each.name)).handled(grpc.StatusCode.OK)
 
-    def _make(self, method: _Method) -> None:
-        """Makes the series of a method."""
-        for family in (self._started, self._received, self._sent):
-            family.labels(*method.labels)
-        self._seconds.labels(*method.labels)
-        self._handled.labels(*method.labels, grpc.StatusCode.OK.name)
+    def _series(self, method: _Method) -> _Series:
+        """Makes the series of a method, or finds them again."""
+        return _Series(
+            started=self._started.labels(*method.labels),
+            received=self._received.labels(*method.labels),
+            sent=self._sent.labels(*method.labels),
+            seconds=self._seconds.labels(*method.labels),
+            handled=cache(lambda code: self._handled.labels(*method.labels, code.name)),
+        )
 
     def wrap(self, path: str, handler: Handler) -> Handler:
         """Wraps the handler of a method."""
-        method = _Method.of(path, handler)
-        measure = self._streaming if handler.response_streaming else self._unary
-        return with_behaviour(handler, measure(method, behaviour_of(handler)))
+        series = self._series(_Method.of(path, handler))
+        behaviour = behaviour_of(handler)
 
-    def count_refused(self, path: str, handler: Handler, code: grpc.StatusCode) -> None:
-        """Counts a call that was refused before it came to its handler."""
-        method = _Method.of(path, handler)
-        self._started.labels(*method.labels).inc()
-        self._handled.labels(*method.labels, code.name).inc()
+        def receiving(request: Any) -> Any:
+            if handler.request_streaming:
+                return _counted(request, series.received)
+            series.received.inc()
+            return request
 
-    def _unary(self, method: _Method, behaviour: Any) -> Any:
-        async def handle(request: Any, context: Any) -> Any:
-            async with self._measured(method, context):
-                response = await behaviour(self._receiving(method, request), context)
-                self._sent.labels(*method.labels).inc()
+        async def answer(request: Any, context: Any) -> Any:
+            with self._measured(series, context):
+                response = await behaviour(receiving(request), context)
+                series.sent.inc()
                 return response
 
-        return handle
-
-    def _streaming(self, method: _Method, behaviour: Any) -> Any:
-        async def handle(request: Any, context: Any) -> None:
-            async with self._measured(method, context):
-                counting = _CountingContext(context, self._sent.labels(*method.labels))
-                answers = behaviour(self._receiving(method, request), counting)
+        async def answer_stream(request: Any, context: Any) -> None:
+            with self._measured(series, context):
+                counting = _CountingContext(context, series.sent)
+                answers = behaviour(receiving(request), counting)
                 if hasattr(answers, "__aiter__"):
-                    async for answer in answers:
-                        await counting.write(answer)
+                    async for each in answers:
+                        await counting.write(each)
                 else:
                     await answers
 
-        return handle
+        return with_behaviour(handler, answer_stream if handler.response_streaming else answer)
 
-    def _receiving(self, method: _Method, request: Any) -> Any:
-        received = self._received.labels(*method.labels)
-        if hasattr(request, "__aiter__"):
-            return _counted(request, received)
-        received.inc()
-        return request
+    def count_refused(self, path: str, handler: Handler, code: grpc.StatusCode) -> None:
+        """Counts a call that was refused before it came to its handler."""
+        series = self._series(_Method.of(path, handler))
+        series.started.inc()
+        series.handled(code).inc()
 
-    @asynccontextmanager
-    async def _measured(self, method: _Method, context: Any) -> AsyncIterator[None]:
-        self._started.labels(*method.labels).inc()
+    @contextmanager
+    def _measured(self, series: _Series, context: Any) -> Iterator[None]:
+        series.started.inc()
         self.in_progress += 1
         began = time.perf_counter()
         code = grpc.StatusCode.OK
@@ -148,8 +157,8 @@ class MetricsInterceptor(WrappingInterceptor):
             raise
         finally:
             self.in_progress -= 1
-            self._handled.labels(*method.labels, code.name).inc()
-            self._seconds.labels(*method.labels).observe(time.perf_counter() - began)
+            series.handled(code).inc()
+            series.seconds.observe(time.perf_counter() - began)
 
 
 class _CountingContext:

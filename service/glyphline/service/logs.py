@@ -13,7 +13,16 @@ from types import MappingProxyType
 
 from glyphline.service.settings import ServerSettings
 
-__all__ = ["CALLS", "LOG_FIELDS", "CallFields", "JsonFormatter", "SampleFilter", "add_log_fields", "configure_logging"]
+__all__ = [
+    "CALLS",
+    "LOG_FIELDS",
+    "CallFields",
+    "JsonFormatter",
+    "SampleFilter",
+    "add_log_fields",
+    "configure_logging",
+    "log_call",
+]
 
 CALLS = "glyphline.service.calls"
 """Name of the logger of calls that succeeded, of which a share is written."""
@@ -21,6 +30,7 @@ CALLS = "glyphline.service.calls"
 LOG_FIELDS: ContextVar[Mapping[str, object]] = ContextVar("log_fields", default=MappingProxyType({}))
 """Fields of every line that is written in the course of a call."""
 
+_calls = logging.getLogger(CALLS)
 _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -63,9 +73,13 @@ class SampleFilter(logging.Filter):
         super().__init__()
         self._bound = share * 2**32
 
+    def takes(self, request_id: str) -> bool:
+        """Decides on a request."""
+        return zlib.crc32(request_id.encode("utf-8", "replace")) < self._bound
+
     def filter(self, record: logging.LogRecord) -> bool:
         """Decides on a record."""
-        return zlib.crc32(str(getattr(record, "request_id", "")).encode("utf-8", "replace")) < self._bound
+        return self.takes(str(getattr(record, "request_id", "")))
 
 
 class CallFields(logging.Filter):
@@ -76,6 +90,18 @@ class CallFields(logging.Filter):
         for name, value in LOG_FIELDS.get().items():
             vars(record).setdefault(name, value)
         return True
+
+
+def log_call(request_id: str, **fields: object) -> None:
+    """Writes a line about a call that succeeded, if it is of the share that is written.
+
+    That is asked before there is a record: to make one costs more than all else that is done here, and most are not
+    written.
+    """
+    for each in _calls.filters:
+        if isinstance(each, SampleFilter) and not each.takes(request_id):
+            return
+    _calls.info("call", extra={"request_id": request_id, **fields})
 
 
 def add_log_fields(**fields: object) -> None:
@@ -93,7 +119,7 @@ def configure_logging(settings: ServerSettings) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("glyphline").setLevel(settings.log_level.upper())
-    logging.getLogger(CALLS).filters[:] = [SampleFilter(settings.log_sample)]
+    _calls.filters[:] = [SampleFilter(settings.log_sample)]
 
 
 def _on_one_line(value: object) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from prometheus_client import (
@@ -192,10 +194,9 @@ class Metrics:
             "glyphline_worker_losses_total", "Workers that died and were replaced.", registry=self.registry
         )
         self._retired: deque[ServedModel] = deque()
-        for reason in REASONS:
-            self.rejected.labels(reason)
-        for stage in STAGES:
-            self.stage_seconds.labels(stage)
+        self._reasons = {reason: self.rejected.labels(reason) for reason in REASONS}
+        self._stages = {stage: self.stage_seconds.labels(stage) for stage in STAGES}
+        self._series: dict[ModelKey, _ModelSeries] = {}  # of the models that were read with
 
     def add_models(self, catalogue: Catalogue) -> None:
         """Makes every series of the models, so that a rate over the first event is right."""
@@ -233,6 +234,7 @@ class Metrics:
         ]
         series += [(self.images, (decoder, outcome)) for decoder in (*DECODERS, UNKNOWN) for outcome in OUTCOMES]
         series += [(self.edits, (kind,)) for kind in EDITS]
+        self._series = {key: found for key, found in self._series.items() if found.labels != labels}
         for family, more in series:
             with suppress(KeyError):
                 family.remove(*labels, *more)
@@ -268,13 +270,14 @@ class Metrics:
 
     def count_outcome(self, item: Item, outcome: Outcome[Done]) -> None:
         """Counts what became of an image that was admitted."""
+        series = self._series_of(item.model)
         if isinstance(outcome, Finished) and isinstance(outcome.value.result, Reading):
-            self._observe_reading(_labels(item.model), outcome.value.result, item.width)
+            series.observe_reading(outcome.value.result, item.width)
         if isinstance(outcome, Expired):
-            self.rejected.labels("deadline").inc()
+            self._reasons["deadline"].inc()
         if isinstance(outcome, Failed) and isinstance(outcome.error, QueueFullError):  # pushed out by another client
-            self.rejected.labels("queue_full").inc()
-        self.images.labels(*_labels(item.model), item.decoder, _outcome_name(outcome)).inc()
+            self._reasons["queue_full"].inc()
+        series.images(item.decoder, _outcome_name(outcome)).inc()
 
     def count_refusal(self, error: GlyphlineError, model: ServedModel | None = None, decoder: str = UNKNOWN) -> None:
         """Counts an image that was not admitted."""
@@ -282,12 +285,12 @@ class Metrics:
         labels = (UNKNOWN, UNKNOWN) if model is None else _labels(model)
         if model is not None and isinstance(error, ImageTooWideError):
             self.too_wide.labels(*labels).inc()
-        self.rejected.labels(reason).inc()
+        self._reasons[reason].inc()
         self.images.labels(*labels, decoder, outcome).inc()
 
     def count_call_refusal(self, error: GlyphlineError) -> None:
         """Counts a call that was refused as a whole, before its images were looked at."""
-        self.rejected.labels(_refusal(error)[0]).inc()
+        self._reasons[_refusal(error)[0]].inc()
 
     def observe_waits(self, seconds: Iterable[float]) -> None:
         """Records how long the images of a batch waited."""
@@ -297,14 +300,14 @@ class Metrics:
     def observe_batch(self, result: JobResult) -> None:
         """Records what a batch cost."""
         for stage, seconds in result.stages.items():
-            self.stage_seconds.labels(stage).observe(seconds)
+            self._stages[stage].observe(seconds)
         for size, padding in result.runs:
             self.batch_size.observe(size)
             self.batch_padding.observe(padding)
 
     def observe_encoding(self, seconds: float) -> None:
         """Records how long a reply took to build."""
-        self.stage_seconds.labels("encode").observe(seconds)
+        self._stages["encode"].observe(seconds)
 
     def count_evaluation(self, model: ServedModel, counts: EditCounts) -> None:
         """Counts the comparison of a reading with its reference text."""
@@ -316,14 +319,41 @@ class Metrics:
         self.exact_matches.labels(*labels).inc(counts.exact)
         self.evaluated.labels(*labels).inc()
 
-    def _observe_reading(self, labels: tuple[str, str], reading: Reading, columns: int) -> None:
+    def _series_of(self, model: ServedModel) -> _ModelSeries:
+        """Finds the series that every image of a model adds to; by their labels only for the first."""
+        found = self._series.get(model.key)
+        if found is None:
+            labels = _labels(model)
+            found = self._series[model.key] = _ModelSeries(
+                labels=labels,
+                images=cache(lambda decoder, outcome: self.images.labels(*labels, decoder, outcome)),
+                confidence=self.confidence.labels(*labels),
+                columns=self.columns.labels(*labels),
+                truncated=self.truncated.labels(*labels),
+                empty=self.empty.labels(*labels),
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelSeries:
+    """The series of one model that every image of it adds to."""
+
+    labels: tuple[str, str]
+    images: Callable[[str, str], Counter]
+    confidence: Histogram
+    columns: Histogram
+    truncated: Counter
+    empty: Counter
+
+    def observe_reading(self, reading: Reading, columns: int) -> None:
         """Records what shows when images or readings become others than they were."""
-        self.confidence.labels(*labels).observe(reading.confidence)
-        self.columns.labels(*labels).observe(columns)
+        self.confidence.observe(reading.confidence)
+        self.columns.observe(columns)
         if reading.truncated:
-            self.truncated.labels(*labels).inc()
+            self.truncated.inc()
         if not reading.text:
-            self.empty.labels(*labels).inc()
+            self.empty.inc()
 
 
 def _labels(model: ServedModel) -> tuple[str, str]:

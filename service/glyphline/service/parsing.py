@@ -39,9 +39,8 @@ class ParsingInterceptor(WrappingInterceptor):
     def wrap(self, path: str, handler: Handler) -> Handler:
         """Wraps the handler of a method."""
         method = path.rpartition("/")[2]
-        return with_behaviour(
-            handler, _guarded(method, behaviour_of(handler)), _careful(method, handler.request_deserializer)
-        )
+        guarded = _guarded(method, handler)
+        return with_behaviour(handler, guarded, _careful(method, handler.request_deserializer))
 
 
 def _careful(method: str, parse: Callable[[bytes], Message] | None) -> Callable[[bytes], Message | _Unreadable] | None:
@@ -58,14 +57,15 @@ def _careful(method: str, parse: Callable[[bytes], Message] | None) -> Callable[
     return parse_or_mark
 
 
-def _guarded(method: str, behaviour: Any) -> Any:
+def _guarded(method: str, handler: Handler) -> Any:
     """Wraps a handler; of many messages it meets the error where it would have met the message."""
+    behaviour = behaviour_of(handler)
 
     async def answer(request: Any, context: Context) -> Any:
         if isinstance(request, _Unreadable):
             raise request.error
-        answers = behaviour(_readable(request) if hasattr(request, "__aiter__") else request, context)
-        if not hasattr(answers, "__aiter__"):
+        answers = behaviour(_readable(request) if handler.request_streaming else request, context)
+        if not handler.response_streaming or not hasattr(answers, "__aiter__"):
             return await answers
         async for each in answers:
             await context.write(each)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -36,6 +37,7 @@ def token_name() -> str:
     return "" if grant is None else grant.name
 
 
+@lru_cache(maxsize=1024)  # a connection has one address for all its calls
 def _address(peer: str) -> str:
     """Takes the port off an address as gRPC writes it: `ipv4:10.0.0.7:51234`, `ipv6:%5B::1%5D:51234`, `unix:…`."""
     kind, _, address = unquote(peer).partition(":")
