@@ -38,6 +38,7 @@ from glyphline.models.errors import (
     UndecodableImageError,
 )
 from glyphline.models.grey import GreyArray, grey_pixels
+from glyphline.models.plain_header import plain_size
 
 __all__ = [
     "FORMATS",
@@ -153,11 +154,15 @@ def read_header(content: bytes, limits: ImageLimits = ImageLimits()) -> ImageHea
         limits: How large it may be.
 
     Returns:
-        The size as `read_image` will find it, orientation applied.
+        The size as `read_image` will find it, orientation applied. The file may be damaged further on.
 
     Raises:
         ImageError: If the file is empty, too large or not an image of one of `FORMATS`.
     """
+    if len(content) <= limits.max_bytes and (plain := plain_size(content)) is not None:
+        header = ImageHeader(*plain)
+        if header.width * header.height <= limits.max_pixels:
+            return header
     image = _open(content, limits)
     with _decoding(image):
         swapped = _orientation(image, content) >= 5
