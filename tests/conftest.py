@@ -40,6 +40,15 @@ def pytest_report_header() -> list[str]:
 
 
 @pytest.fixture(scope="session")
+def gpu() -> str:
+    """A GPU that ONNX Runtime can use; without one the test is skipped."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers() or not Path("/dev/nvidiactl").exists():
+        pytest.skip("there is no GPU for ONNX Runtime here")
+    return "cuda"
+
+
+@pytest.fixture(scope="session")
 def shipped_version() -> int:
     """The latest version of the shipped models, which share their versions."""
     return ModelRepository([pretrained_root()]).latest("digits")

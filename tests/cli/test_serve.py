@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from glyphline.cli import app, serve
 from glyphline.cli.exit_codes import CommandError, ExitCode
-from glyphline.cli.options import DeviceName
 from glyphline.service.settings import ServerSettings
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -38,7 +37,7 @@ def test_every_setting_is_an_option_with_its_default(help_text: str, name: str) 
 
 def test_options_become_settings() -> None:
     settings = serve._settings(
-        {"port": 0, "device": DeviceName.CUDA, "models": "digits,other:2", "log_format": serve.LogFormat.JSON}
+        {"port": 0, "device": "cuda", "models": "digits,other:2", "log_format": serve.LogFormat.JSON}
     )
     assert settings == ServerSettings(port=0, device="cuda", models=["digits", "other:2"], log_format="json")
 

@@ -124,6 +124,16 @@ class TestReading:
                 assert alternative.log_probability <= 1e-6
                 assert all(0.0 <= token.confidence <= 1.0 for token in alternative.tokens)
 
+    def test_images_that_several_threads_decode_keep_their_places(
+        self, bundle: Bundle, recognizer: Recognizer, contents: list[bytes]
+    ) -> None:
+        several = Recognizer.load(bundle, threads=3).with_temperature(bundle.manifest.temperature)
+        assert several._decoders is not None
+        mixed = [*contents[:6], b"no image", *contents[6:12]]
+        ours, theirs = several.recognize(mixed), recognizer.recognize(mixed)
+        assert [type(outcome) for outcome in ours] == [type(outcome) for outcome in theirs]
+        assert agree([*ours[:6], *ours[7:]], [*theirs[:6], *theirs[7:]])
+
     def test_no_images_give_no_readings(self, recognizer: Recognizer) -> None:
         assert recognizer.recognize([]) == []
 

@@ -11,6 +11,7 @@ import pytest
 
 from glyphline.models import session as session_module
 from glyphline.models.errors import BundleError, DeviceError
+from glyphline.models.gpu import EngineShapes
 from glyphline.models.session import available_threads, check_runtime, open_session, session_device
 
 # y = -x for a vector of any length, as an ONNX model of opset 18.
@@ -126,7 +127,15 @@ class TestOpening:
 
     def test_an_unknown_device_is_an_error(self, graph: Path) -> None:
         with pytest.raises(DeviceError, match="unknown device 'tpu'"):
-            open_session(graph, "tpu")  # type: ignore[arg-type]
+            open_session(graph, "tpu")
+        with pytest.raises(DeviceError, match="'cuda:0,1' is several"):
+            open_session(graph, "cuda:0,1")
+
+    def test_tensorrt_needs_a_gpu_and_shapes(self, graph: Path) -> None:
+        with pytest.raises(DeviceError, match="runs on a GPU only"):
+            open_session(graph, "cpu", provider="tensorrt", shapes=EngineShapes(48, 2048))
+        with pytest.raises(ValueError, match="shapes"):
+            open_session(graph, "cuda", provider="tensorrt")
 
 
 @pytest.mark.skipif("CUDAExecutionProvider" in onnxruntime.get_available_providers(), reason="there may be a GPU")
@@ -135,6 +144,11 @@ class TestWithoutGpu:
         with pytest.raises(DeviceError, match=r"'cuda' is not available.*CPUExecutionProvider"):
             open_session(graph, "cuda")
 
+    @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+    def test_tensorrt_that_is_not_there_says_what_it_needs(self, graph: Path, device: str) -> None:
+        with pytest.raises(DeviceError, match=r"'tensorrt' is not available.*glyphline\[gpu\].*leave --provider out"):
+            open_session(graph, device, provider="tensorrt", shapes=EngineShapes(48, 2048))
+
     def test_falling_back_has_to_be_allowed_and_shows(self, graph: Path, capfd: pytest.CaptureFixture[str]) -> None:
         session = open_session(graph, "cuda", allow_cpu_fallback=True)
         assert session_device(session) == "CPUExecutionProvider"
@@ -142,9 +156,19 @@ class TestWithoutGpu:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif("CUDAExecutionProvider" not in onnxruntime.get_available_providers(), reason="no CUDA")
-def test_a_session_runs_on_the_gpu(graph: Path) -> None:
-    assert session_device(open_session(graph, "cuda")) == "CUDAExecutionProvider"
+class TestWithGpu:
+    def test_a_session_runs_on_the_gpu(self, graph: Path, gpu: str) -> None:
+        assert session_device(open_session(graph, gpu)) == "CUDAExecutionProvider"
+
+    def test_a_gpu_that_is_not_there_is_an_error(self, graph: Path, gpu: str) -> None:
+        with pytest.raises(DeviceError, match="'cuda:999' is not available"):
+            open_session(graph, "cuda:999")
+
+    def test_a_broken_graph_is_no_fault_of_the_device(self, tmp_path: Path, gpu: str) -> None:
+        path = tmp_path / "broken.onnx"
+        path.write_bytes(b"not a graph")
+        with pytest.raises(BundleError, match=r"broken\.onnx"):
+            open_session(path, gpu)
 
 
 @pytest.mark.usefixtures("fresh_check")
@@ -169,11 +193,3 @@ class TestRuntime:
 
 def test_importing_the_module_does_not_import_the_runtime() -> None:
     assert not hasattr(session_module, "onnxruntime")
-
-
-def test_complaint_32_a_gpu_does_not_try_every_algorithm_for_every_shape() -> None:
-    """cuDNN's exhaustive search, the default of ONNX Runtime, holds up the first image of every new shape."""
-    first, fallback = session_module._with_options("CUDAExecutionProvider")
-    assert first == ("CUDAExecutionProvider", {"cudnn_conv_algo_search": "HEURISTIC"})
-    assert fallback == "CPUExecutionProvider"
-    assert session_module._with_options("CPUExecutionProvider") == ["CPUExecutionProvider"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import socket
@@ -335,16 +336,27 @@ async def test_complaint_22_pings_that_the_server_allows_close_no_connection(
 
 
 @pytest.mark.gpu
-def test_complaint_31_a_gpu_is_what_really_reads(start: Start, images: list[bytes]) -> None:
+def test_complaint_31_a_gpu_is_what_really_reads(start: Start, images: list[bytes], gpu: str, model_root: Path) -> None:
     """On a machine with a GPU the server says that it reads there, in every answer and in its metrics."""
-    onnxruntime = pytest.importorskip("onnxruntime")
-    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers() or not Path("/dev/nvidiactl").exists():
-        pytest.skip("there is no GPU for ONNX Runtime here")
-    server = start(device="cuda", start_seconds=600)
+    server = start(device=gpu, start_seconds=600)
     server.wait_for_line("ready")
     with Client(server.target, timeout=60) as client:
         assert client.recognize(images[0]).metadata.execution_provider == "CUDAExecutionProvider"
-    assert server.metric("glyphline_model_info", provider="CUDAExecutionProvider") == 2
+    models = ModelRepository([model_root]).names()
+    assert server.metric("glyphline_model_info", provider="CUDAExecutionProvider") == len(models)
+    assert server.stop() == 0
+
+
+@pytest.mark.gpu
+def test_complaint_09_a_worker_that_dies_on_a_gpu_is_replaced(start: Start, images: list[bytes], gpu: str) -> None:
+    """The memory that it had there is free for the next."""
+    server = start(device=gpu, start_seconds=600, models="digits-ctc")
+    server.wait_for_line("ready")
+    with Client(server.target, timeout=600) as client:
+        text = client.recognize(images[0]).text
+        os.kill(server.worker_pids[0], signal.SIGKILL)
+        server.wait_for_line("worker replaced")
+        assert client.recognize(images[0]).text == text
     assert server.stop() == 0
 
 

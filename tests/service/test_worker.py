@@ -84,6 +84,17 @@ def test_complaint_32_the_shapes_of_all_that_may_be_read_are_known_and_few(usual
     assert head.shapes <= set(known)
 
 
+def test_complaint_32_an_engine_is_given_no_more_than_it_was_made_for(usual: Recognizer) -> None:
+    """TensorRT sets memory aside for its largest shape; what the caller allows may be more."""
+    head = Recording(usual._head)
+    head.provider = "TensorrtExecutionProvider"
+    recognizer = Recognizer(usual.bundle, head)
+    assert max(size for size, _ in recognizer.shapes(256)) == 32
+    strips = [GreyImage(np.full((40, 30), 255, dtype=np.uint8))] * 70
+    recognizer.recognize(strips, max_batch=256)
+    assert {size for size, _ in head.shapes} == {32, 4, 2}
+
+
 def test_complaint_27_every_shape_is_run_before_a_worker_is_ready(usual: Recognizer) -> None:
     """And if one cannot be run, the model is refused, with the shape's name."""
     head = Recording(usual._head)

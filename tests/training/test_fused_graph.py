@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import shutil
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from glyphline.models.binding import Binder
 from glyphline.models.bundle import Manifest, load_bundle, write_manifest
 from glyphline.models.decoding import Hypothesis, ResolvedOptions
 from glyphline.models.decoding.fused import fused_inputs
@@ -219,6 +221,17 @@ def test_the_fused_graph_gives_what_the_loop_gives(
     assert_equal(
         read(head, images, options, temperature, fused=True), read(head, images, options, temperature, fused=False)
     )
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2), st.integers(0, 2**32), st.integers(1, 9), SEARCHES, st.booleans())
+def test_tensors_that_stay_on_the_device_change_nothing(
+    heads: list[StepHead], which: int, seed: int, count: int, options: ResolvedOptions, fused: bool
+) -> None:
+    head = copy.copy(heads[which])
+    head._binder = Binder("cpu")
+    images = make_images(seed, count)
+    assert read(head, images, options, fused=fused) == read(heads[which], images, options, fused=fused)
 
 
 def test_it_stops_with_the_longest_text(heads: list[StepHead]) -> None:

@@ -1,6 +1,7 @@
 """Reads text lines from images: the one way from pixels to text, for training, serving, jobs and tests alike."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import lcm
@@ -16,6 +17,7 @@ from glyphline.models.decoding.confidence import Aggregate, hypothesis_confidenc
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
 from glyphline.models.decoding.readings import Alternative, Hypothesis, Reading, Token
 from glyphline.models.errors import BundleError, ImageError, OptionsError
+from glyphline.models.gpu import LARGEST_ENGINE_BATCH, TENSORRT
 from glyphline.models.heads import CtcHead, Head, open_head
 from glyphline.models.image import GreyImage, ImageLimits, normalise, read_image
 from glyphline.models.long_lines import LONGEST_LINE, WINDOW, plan_windows, readable_width, widest_strip
@@ -30,7 +32,7 @@ BUCKET_STEP = 16  # pixels of normalised width; for a provider of few shapes the
 MAX_COLUMNS = 8192  # of one batch: memory grows with them, and beyond this speed does not
 _PROBE_TOLERANCE = 1e-2  # of confidence; processors and versions of ONNX Runtime differ by far less
 
-_ROUGH_TOLERANCE = 3e-2  # the same where sums are rounded to bfloat16
+_ROUGH_TOLERANCE = 3e-2  # the same where sums are rounded to bfloat16 or TF32
 
 _DEFAULT_OPTIONS = DecodingOptions()
 _DEFAULT_LIMITS = ImageLimits()
@@ -71,18 +73,21 @@ class Recognizer:
     neither the other images of the call nor their order.
     """
 
-    def __init__(self, bundle: Bundle, head: Head, precision: Precision = "fp32") -> None:
+    def __init__(self, bundle: Bundle, head: Head, precision: Precision = "fp32", threads: int = 1) -> None:
         """Puts a recogniser together; `load` is the usual way to one.
 
         Args:
             bundle: What is read, and how.
             head: The opened networks of the bundle.
             precision: Which variant of the networks they are.
+            threads: Threads that images are decoded with.
         """
         self.bundle = bundle
         self.precision = precision
         self.alphabet = Alphabet(bundle.manifest.alphabet)
         self._head = head
+        self._threads = threads
+        self._decoders = ThreadPoolExecutor(threads, "glyphline-decode") if threads > 1 else None
         # OpenVINO and a GPU prepare themselves anew for every shape: they are given few widths, and batches of 1, 2, 4,
         # 8 and so on.
         self._few_shapes = not head.provider.startswith("CPUExecutionProvider")
@@ -98,17 +103,19 @@ class Recognizer:
         allow_cpu_fallback: bool = False,
         provider: Provider = "onnxruntime",
         precision: Precision = "fp32",
+        memory: int | None = None,
         verify_probe: bool = True,
     ) -> Self:
         """Opens the networks of a bundle and makes sure that they read what they should.
 
         Args:
             bundle: A verified bundle.
-            device: Where to run.
-            threads: Threads that one call may use within the networks.
+            device: Where to run: `cpu`, `cuda`, or `cuda:1` and so on.
+            threads: Threads that one call may use, to decode images and within the networks.
             allow_cpu_fallback: Whether the CPU will do if the device is not to be had.
             provider: What runs them there.
             precision: Which variant of the networks.
+            memory: Most bytes that each graph may keep on a GPU; None for as many as it takes.
             verify_probe: Whether to read the bundle's probe image and compare.
 
         Returns:
@@ -127,8 +134,9 @@ class Recognizer:
             allow_cpu_fallback=allow_cpu_fallback,
             provider=provider,
             precision=precision,
+            memory=memory,
         )
-        recognizer = cls(bundle, head, precision)
+        recognizer = cls(bundle, head, precision, threads)
         if verify_probe:
             recognizer.verify_probe()
         return recognizer
@@ -147,18 +155,17 @@ class Recognizer:
             max_batch: Most images of one run.
 
         Returns:
-            Images and width of every run that strips can come to; nothing for ONNX Runtime's CPU kernels, which take
-            any shape as it comes.
+            Images and width of every run that strips can come to, those that take most memory first, so that what the
+            others need is there already; nothing for ONNX Runtime's CPU kernels, which take any shape as it comes.
         """
         if not self._few_shapes:
             return []
         widest = self.bundle.manifest.image.max_width
         widths = sorted({self._bucket(width) for width in range(1, widest + 1)})
-        return [
-            (1 << power, width)
-            for width in widths
-            for power in range(max(1, min(max_batch, MAX_COLUMNS // width)).bit_length())
+        shapes = [
+            (1 << power, width) for width in widths for power in range(self._largest_run(width, max_batch).bit_length())
         ]
+        return sorted(shapes, key=lambda shape: shape[0] * shape[1], reverse=True)
 
     def with_temperature(self, temperature: float, confidence: Aggregate | None = None) -> Self:
         """Returns the same recogniser with other confidences; the networks are shared, the texts stay the same.
@@ -169,7 +176,7 @@ class Recognizer:
         """
         changes = {"temperature": temperature, "confidence": confidence or self.bundle.manifest.confidence}
         manifest = self.bundle.manifest.model_copy(update=changes)
-        return type(self)(replace(self.bundle, manifest=manifest), self._head, self.precision)
+        return type(self)(replace(self.bundle, manifest=manifest), self._head, self.precision, self._threads)
 
     def recognize(
         self,
@@ -205,11 +212,11 @@ class Recognizer:
         outcomes: dict[int, Reading | ImageError] = {}
         strips: list[_Strip] = []
         with timings.measure("decode_image"):
-            for index, image in enumerate(images):
-                try:
-                    strips.append(self._prepare(index, image, limits))
-                except ImageError as error:
-                    outcomes[index] = error
+            for index, prepared in enumerate(self._prepare_all(images, limits)):
+                if isinstance(prepared, ImageError):
+                    outcomes[index] = prepared
+                else:
+                    strips.append(prepared)
         strips.sort(key=lambda strip: strip.columns)
         widest = self._bucket(manifest.image.max_width)
         while strips and strips[-1].columns > widest:
@@ -240,7 +247,7 @@ class Recognizer:
         expected = probe.confidence
         if self.precision != "fp32":
             expected = self.bundle.manifest.variants[self.precision].confidence
-        tolerance = _ROUGH_TOLERANCE if self._head.provider.startswith("OpenVINO") else _PROBE_TOLERANCE
+        tolerance = _ROUGH_TOLERANCE if self._head.provider.startswith(("OpenVINO", TENSORRT)) else _PROBE_TOLERANCE
         if not abs(outcome.confidence - expected) <= tolerance:
             raise BundleError(
                 f"{file}: the probe's confidence is {outcome.confidence:.4f}, {MANIFEST_NAME} says {expected:.4f}"
@@ -253,6 +260,26 @@ class Recognizer:
         """
         step = max(2 * BUCKET_STEP, 1 << max(0, (width - 1).bit_length() - 4)) if self._few_shapes else 1
         return bucket_width(width, lcm(step, self.bundle.manifest.width_multiple))
+
+    def _largest_run(self, width: int, max_batch: int) -> int:
+        """Returns the most images of a width in one run."""
+        if self._head.provider == TENSORRT:
+            max_batch = min(max_batch, LARGEST_ENGINE_BATCH)
+        return max(1, min(max_batch, MAX_COLUMNS // width))
+
+    def _prepare_all(self, images: Sequence[bytes | GreyImage], limits: ImageLimits) -> Iterable[_Strip | ImageError]:
+        """Yields for each image its strip, or why there is none, in order."""
+
+        def prepare(numbered: tuple[int, bytes | GreyImage]) -> _Strip | ImageError:
+            try:
+                return self._prepare(*numbered, limits)
+            except ImageError as error:
+                return error
+
+        # One thread would keep a GPU waiting: decoding takes a CPU core longer than reading takes it.
+        if self._decoders is None or len(images) < 2:
+            return map(prepare, enumerate(images))
+        return self._decoders.map(prepare, enumerate(images))
 
     def _prepare(self, index: int, image: bytes | GreyImage, limits: ImageLimits) -> _Strip:
         grey = image if isinstance(image, GreyImage) else read_image(image, limits)
@@ -269,7 +296,7 @@ class Recognizer:
         for bucket, members in groupby(widths, self._bucket):
             count = sum(1 for _ in members)
             while count:
-                size = max(1, min(max_batch, MAX_COLUMNS // bucket, count))
+                size = min(self._largest_run(bucket, max_batch), count)
                 size = 1 << (size.bit_length() - 1)
                 yield begin, begin + size
                 begin, count = begin + size, count - size

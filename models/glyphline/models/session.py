@@ -13,19 +13,28 @@ from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
+from glyphline.models.devices import Device, gpu_number
 from glyphline.models.errors import BundleError, DeviceError
+from glyphline.models.gpu import CUDA, TENSORRT, EngineShapes, cuda_options, load_libraries, tensorrt_options
 
-__all__ = ["Device", "Provider", "Session", "available_threads", "check_runtime", "open_session", "session_device"]
+__all__ = [
+    "Device",
+    "Provider",
+    "Session",
+    "available_threads",
+    "check_runtime",
+    "open_session",
+    "session_device",
+    "session_options",
+]
 
-Device = Literal["cpu", "cuda"]
-Provider = Literal["onnxruntime", "openvino"]
-"""What runs graphs on the device: ONNX Runtime's own kernels, or, on the CPU, OpenVINO."""
+Provider = Literal["onnxruntime", "openvino", "tensorrt"]
+"""What runs graphs on the device: ONNX Runtime's own kernels; on the CPU OpenVINO, on a GPU TensorRT."""
 
-_PROVIDERS: dict[Device, str] = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+_CPU = "CPUExecutionProvider"
 _DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 _ERRORS_ONLY = 3  # of ONNX Runtime's severities
-# ONNX Runtime's own default tries every algorithm of cuDNN for every new shape, which takes up to a second each.
-_CUDA_OPTIONS = {"cudnn_conv_algo_search": "HEURISTIC"}
+_FAULTS_OF_FILES = ("InvalidGraph", "InvalidProtobuf", "NoModel", "NoSuchFile")  # names of ONNX Runtime's errors
 
 
 class Session(Protocol):
@@ -144,15 +153,19 @@ def open_session(
     *,
     allow_cpu_fallback: bool = False,
     provider: Provider = "onnxruntime",
+    memory: int | None = None,
+    shapes: EngineShapes | None = None,
 ) -> Session:
     """Opens a graph for inference.
 
     Args:
         path: The ONNX file.
-        device: Where it has to run.
+        device: Where it has to run: `cpu`, `cuda`, or `cuda:1` and so on.
         threads: Threads a single run may use.
         allow_cpu_fallback: Whether a graph meant for a GPU may run on the CPU if there is no GPU to be had.
         provider: What runs it there.
+        memory: Most bytes that the graph may keep on a GPU; None for as many as it takes.
+        shapes: What it will be given; only TensorRT has to know beforehand.
 
     Returns:
         The session. It may be run from several threads at once.
@@ -161,31 +174,78 @@ def open_session(
         DeviceError: If what should run it is missing, or the session would not run on the device.
         BundleError: If the file holds no graph that can be opened.
     """
+    number = gpu_number(device)
     if provider == "openvino":
-        if device != "cpu":
+        if number is not None:
             raise DeviceError(f"provider 'openvino' runs on device 'cpu' only, not on {device!r}")
         # What it takes to load is spent only where it is used.
         from glyphline.models.openvino_session import OpenVinoSession  # noqa: PLC0415
 
         return OpenVinoSession(path, threads)
-    if provider != "onnxruntime":
-        raise DeviceError(f"unknown provider {provider!r}; there is onnxruntime, openvino")
-    return _open_onnxruntime(path, device, threads, allow_cpu_fallback)
+    if provider == "tensorrt":
+        if number is None:
+            raise DeviceError("provider 'tensorrt' runs on a GPU only; choose device 'cuda'")
+        if shapes is None:
+            raise ValueError("TensorRT has to know the shapes beforehand")
+    elif provider != "onnxruntime":
+        raise DeviceError(f"unknown provider {provider!r}; there is onnxruntime, openvino, tensorrt")
+    first = _CPU if number is None else TENSORRT if provider == "tensorrt" else CUDA
+    return _open_onnxruntime(path, device, threads, first, allow_cpu_fallback, memory, shapes)
 
 
-def _open_onnxruntime(path: Path, device: Device, threads: int, allow_cpu_fallback: bool) -> Session:
+def session_device(session: Session) -> str:
+    """Returns what a session really runs on, such as `CPUExecutionProvider` or `OpenVINO (bf16)`."""
+    return str(session.get_providers()[0])
+
+
+def _open_onnxruntime(
+    path: Path,
+    device: Device,
+    threads: int,
+    first: str,
+    allow_cpu_fallback: bool,
+    memory: int | None,
+    shapes: EngineShapes | None,
+) -> Session:
+    """Opens a graph with ONNX Runtime, and `first` of its providers."""
     check_runtime()
     import onnxruntime  # noqa: PLC0415  (optional)
 
-    if device not in _PROVIDERS:
-        raise DeviceError(f"unknown device {device!r}; there is {', '.join(_PROVIDERS)}")
-    provider = _PROVIDERS[device]
-    fallback = allow_cpu_fallback and device != "cpu"
+    number = gpu_number(device)
+    fallback = allow_cpu_fallback and number is not None
     available = onnxruntime.get_available_providers()
-    if provider not in available:
-        if not fallback:
-            raise DeviceError(_explain_missing(device, f"this ONNX Runtime offers {', '.join(available)}"))
-        provider = _PROVIDERS["cpu"]
+    if first not in available:
+        if not fallback or CUDA in available:
+            raise DeviceError(_explain_missing(device, first, f"this ONNX Runtime offers {', '.join(available)}"))
+        first, number = _CPU, None
+    providers: list[str | tuple[str, dict[str, str]]] = [_CPU]  # on a GPU, too, for the few operators that it lacks
+    if number is not None:
+        load_libraries(first)
+        providers.insert(0, (CUDA, cuda_options(number, memory)))
+        if shapes is not None and first == TENSORRT:
+            providers.insert(0, (TENSORRT, _engine(number, path, shapes, memory)))
+    # With `enable_fallback`, a GPU that cannot be initialised is replaced by the CPU with no more than a printed line.
+    # ONNX Runtime's own `session.disable_cpu_ep_fallback` is of no use: it refuses every graph with dynamic shapes,
+    # because ONNX Runtime always computes shapes on the CPU.
+    try:
+        session: Session = onnxruntime.InferenceSession(
+            path, session_options(threads), providers=providers, enable_fallback=int(fallback)
+        )
+    except Exception as error:
+        if number is not None and type(error).__name__ not in _FAULTS_OF_FILES:
+            raise DeviceError(_explain_missing(device, first, str(error))) from error
+        raise BundleError(f"{path}: ONNX Runtime cannot open this graph: {error}") from error
+    used = session.get_providers()[0]
+    if used != first and not fallback:
+        reason = f"the session came up on {used}; ONNX Runtime says above what it lacks (does nvidia-smi work?)"
+        raise DeviceError(_explain_missing(device, first, reason))
+    return session
+
+
+def session_options(threads: int) -> Any:  # noqa: ANN401  (ONNX Runtime has no types)
+    """Returns the options of every session of ONNX Runtime, on whatever device; a run may use so many threads."""
+    import onnxruntime  # noqa: PLC0415  (optional)
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -196,34 +256,20 @@ def _open_onnxruntime(path: Path, device: Device, threads: int, allow_cpu_fallba
     # A thread that spins while it waits takes the core from whatever else could use it.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    # With `enable_fallback`, a GPU that cannot be initialised is replaced by the CPU with no more than a printed line.
-    # ONNX Runtime's own `session.disable_cpu_ep_fallback` is of no use: it refuses every graph with dynamic shapes,
-    # because ONNX Runtime always computes shapes on the CPU.
+    return options
+
+
+def _engine(number: int, path: Path, shapes: EngineShapes, memory: int | None) -> dict[str, str]:
     try:
-        session: Session = onnxruntime.InferenceSession(
-            path, options, providers=_with_options(provider), enable_fallback=int(fallback)
+        return tensorrt_options(number, path, shapes, memory)
+    except OSError as error:
+        raise DeviceError(f"TensorRT's engines cannot be kept: {error}; $XDG_CACHE_HOME says where") from error
+
+
+def _explain_missing(device: Device, provider: str, reason: str) -> str:
+    if provider == TENSORRT:
+        return (
+            f"provider 'tensorrt' is not available: {reason}. It needs 'glyphline[gpu]' and the TensorRT that ONNX "
+            "Runtime was built with, as in 'pip install \"tensorrt-cu13<11\"'; or leave --provider out"
         )
-    except Exception as error:
-        if provider != _PROVIDERS["cpu"]:
-            raise DeviceError(_explain_missing(device, str(error))) from error
-        raise BundleError(f"{path}: ONNX Runtime cannot open this graph: {error}") from error
-    used = session.get_providers()[0]
-    if used != provider and not fallback:
-        raise DeviceError(_explain_missing(device, f"the session came up on {used}; see ONNX Runtime's messages above"))
-    return session
-
-
-def session_device(session: Session) -> str:
-    """Returns what a session really runs on, such as `CPUExecutionProvider` or `OpenVINO (bf16)`."""
-    return str(session.get_providers()[0])
-
-
-def _with_options(provider: str) -> list[str | tuple[str, dict[str, str]]]:
-    """The provider with its options, then the CPU for the few operators that a GPU has no kernels for."""
-    if provider == _PROVIDERS["cpu"]:
-        return [provider]
-    return [(provider, _CUDA_OPTIONS), _PROVIDERS["cpu"]]
-
-
-def _explain_missing(device: Device, reason: str) -> str:
     return f"device {device!r} is not available: {reason}. Allow falling back to the CPU, or choose device 'cpu'"

@@ -24,18 +24,12 @@ class DecoderName(StrEnum):
     BEAM = "beam"
 
 
-class DeviceName(StrEnum):
-    """Where the network runs."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
 class ProviderName(StrEnum):
     """What runs the network on its device."""
 
     ONNXRUNTIME = "onnxruntime"
     OPENVINO = "openvino"
+    TENSORRT = "tensorrt"
 
 
 class PrecisionName(StrEnum):
@@ -93,12 +87,35 @@ RepositoryOption = Annotated[
         help="Folder of models, `<name>/<version>/manifest.json`.  [default: the models that come with Glyphline]",
     ),
 ]
-DeviceOption = Annotated[DeviceName, typer.Option("--device", help="Where the network runs.")]
+
+
+def _check_device(value: str) -> str:
+    """Refuses what is no device, and several at once."""
+    from glyphline.models.devices import gpu_number
+    from glyphline.models.errors import DeviceError
+
+    try:
+        gpu_number(value)
+    except DeviceError as error:
+        raise typer.BadParameter(str(error)) from error
+    return value
+
+
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="cpu|cuda|cuda:N",
+        callback=_check_device,
+        help="Where the network runs: the CPU, the first GPU, or GPU N.",
+    ),
+]
 ProviderOption = Annotated[
     ProviderName,
     typer.Option(
         "--provider",
-        help="What runs the network on the CPU; openvino is faster on many pictures and needs the extra `openvino`.",
+        help="What runs the network there: on the CPU openvino is faster on many pictures and needs the extra "
+        "`openvino`; on a GPU tensorrt needs TensorRT.",
     ),
 ]
 PrecisionOption = Annotated[

@@ -37,7 +37,6 @@ from glyphline.cli.options import (
     AskedVersionOption,
     BeamWidthOption,
     DecoderOption,
-    DeviceName,
     DeviceOption,
     FallbackOption,
     MaxBytesOption,
@@ -115,7 +114,7 @@ def recognize(
     show_output: Annotated[
         Path | None, typer.Option(metavar="DIR", help="With --show: the folder for the drawings.", show_default=False)
     ] = None,
-    device: DeviceOption = DeviceName.CPU,
+    device: DeviceOption = "cpu",
     allow_cpu_fallback: FallbackOption = False,
     provider: ProviderOption = ProviderName.ONNXRUNTIME,
     precision: PrecisionOption = PrecisionName.FP32,
@@ -151,7 +150,7 @@ def recognize(
             bundle,
             options,
             limits,
-            device=device.value,
+            device=device,
             allow_cpu_fallback=allow_cpu_fallback,
             provider=provider.value,
             precision=precision.value,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glyphline.cli.exit_codes import CommandError
-from glyphline.cli.options import DeviceName, PrecisionName, ProviderName
+from glyphline.cli.options import PrecisionName, ProviderName
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -101,9 +101,19 @@ def serve(
         ),
     ] = None,
     workers: Annotated[
-        int | None, _number("--workers", "Worker processes; 0 is one per CPU core, or one on a GPU.  [default: 0]")
+        int | None, _number("--workers", "Worker processes; 0 is one per CPU core, or one on each GPU.  [default: 0]")
     ] = None,
-    device: Annotated[DeviceName | None, typer.Option(help="Where the networks run.  [default: cpu]")] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="cpu|cuda|cuda:N,…",
+            help="Where the networks run: cuda is the first GPU, cuda:0,1 are two.  [default: cpu]",
+        ),
+    ] = None,
+    max_gpu_bytes: Annotated[
+        int | None,
+        _number("--max-gpu-bytes", "Most GPU memory that each graph of a model keeps.  [default: what it takes]"),
+    ] = None,
     allow_cpu_fallback: Annotated[
         bool | None,
         typer.Option(
@@ -112,7 +122,7 @@ def serve(
         ),
     ] = None,
     provider: Annotated[
-        ProviderName | None, typer.Option(help="What runs the networks on the CPU.  [default: onnxruntime]")
+        ProviderName | None, typer.Option(help="What runs the networks on the device.  [default: onnxruntime]")
     ] = None,
     precision: Annotated[
         PrecisionName | None,

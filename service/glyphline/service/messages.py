@@ -36,7 +36,7 @@ class WorkerConfig:
 
     Attributes:
         models: Folder of every bundle.
-        device: What runs the networks.
+        device: What runs the networks; of several GPUs, workers take one each, in turns.
         allow_cpu_fallback: Whether a GPU may be replaced by the CPU.
         limits: How large an image may be.
         max_batch: Most images of one run of a network.
@@ -44,6 +44,8 @@ class WorkerConfig:
         language_models: File of every language model, by name.
         provider: What runs the networks on the device.
         precision: Which variant of the networks.
+        threads: Threads that images are decoded with.
+        max_gpu_bytes: Most bytes that each graph may keep on a GPU; None for as many as it takes.
         manifests: Hash of the manifest of a folder, which must not have changed since; of none that are not here.
         beat_seconds: How often the worker says that it lives while it reads a batch.
     """
@@ -57,6 +59,8 @@ class WorkerConfig:
     language_models: Mapping[str, Path] = field(default_factory=dict)
     provider: Provider = "onnxruntime"
     precision: Precision = "fp32"
+    threads: int = 1
+    max_gpu_bytes: int | None = None
     manifests: Mapping[Path, str] = field(default_factory=dict)
     beat_seconds: float = 2.5
 

@@ -15,7 +15,6 @@ from grpc_reflection.v1alpha import reflection
 
 from glyphline.models.errors import GlyphlineError
 from glyphline.models.recognizer import MAX_COLUMNS
-from glyphline.models.session import available_threads
 from glyphline.recognition.v1 import recognition_pb2, recognition_pb2_grpc
 from glyphline.service.addresses import bracketed, check_address
 from glyphline.service.admission import Admission
@@ -92,7 +91,7 @@ class Server:
         )
         batcher = Batcher(queue, self.metrics, batch_seconds=settings.batch_seconds, clock=clock)
         self.workers = WorkerPool(
-            settings.workers or (available_threads() if settings.device == "cpu" else 1),
+            settings.worker_count,
             start_seconds=settings.start_seconds,
             silence_seconds=settings.heartbeat_seconds,
             on_idle=batcher.schedule,
@@ -191,6 +190,8 @@ class Server:
             allow_cpu_fallback=settings.allow_cpu_fallback,
             provider=settings.provider,
             precision=settings.precision,
+            threads=settings.worker_threads,
+            max_gpu_bytes=settings.max_gpu_bytes,
             limits=settings.limits,
             max_batch=settings.max_batch,
             lexicons=settings.lexicons,

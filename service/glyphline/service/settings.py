@@ -9,8 +9,10 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from glyphline.models.bundle import Precision
+from glyphline.models.devices import split_devices
+from glyphline.models.errors import DeviceError
 from glyphline.models.image import ImageLimits
-from glyphline.models.session import Device, Provider
+from glyphline.models.session import Provider, available_threads
 from glyphline.service.addresses import is_loopback
 
 __all__ = ["MEBIBYTE", "ServerSettings"]
@@ -35,8 +37,9 @@ class ServerSettings(BaseSettings):
         tokens: File of the tokens that callers must have. None: callers need none.
         allow_tokens_without_tls: Whether tokens may be sent in the clear from other machines, as behind a proxy that
             ends TLS.
-        workers: Worker processes. 0: one per usable core on the CPU, one on a GPU.
-        device: What runs the networks.
+        workers: Worker processes. 0: one per usable core on the CPU, one on each GPU.
+        device: What runs the networks: `cpu`, `cuda`, `cuda:1`, or several GPUs, `cuda:0,1`.
+        max_gpu_bytes: Most memory of a GPU that each graph of a model keeps. None: as much as it takes.
         allow_cpu_fallback: Whether a server that was asked for a GPU may run on the CPU.
         provider: What runs the networks on the device.
         precision: Which variant of the networks; every model that is loaded must have it.
@@ -88,7 +91,8 @@ class ServerSettings(BaseSettings):
     tokens: Path | None = None
     allow_tokens_without_tls: bool = False
     workers: int = Field(default=0, ge=0)
-    device: Device = "cpu"
+    device: str = "cpu"
+    max_gpu_bytes: int | None = Field(default=None, ge=MEBIBYTE)
     allow_cpu_fallback: bool = False
     provider: Provider = "onnxruntime"
     precision: Precision = "fp32"
@@ -134,6 +138,16 @@ class ServerSettings(BaseSettings):
             return [part for part in (part.strip() for part in value.split(",")) if part] or None
         return value or None
 
+    @field_validator("device")
+    @classmethod
+    def _know_device(cls, value: str) -> str:
+        """Refuses what names no device."""
+        try:
+            split_devices(value)
+        except DeviceError as error:
+            raise ValueError(str(error)) from error
+        return value
+
     @field_validator("lexicons", "language_models", mode="before")
     @classmethod
     def _pair(cls, value: object) -> object:
@@ -166,6 +180,24 @@ class ServerSettings(BaseSettings):
                 "and --tls-key, or --allow-tokens-without-tls behind a proxy that ends TLS"
             )
         return self
+
+    @model_validator(mode="after")
+    def _use_every_device(self) -> Self:
+        """Refuses GPUs that no worker would use."""
+        count = len(split_devices(self.device))
+        if 0 < self.workers < count:
+            raise ValueError(f"--device {self.device} is {count} GPUs, for which --workers {self.workers} are too few")
+        return self
+
+    @property
+    def worker_count(self) -> int:
+        """Worker processes: on the CPU one per core, unless told otherwise, and one on each GPU."""
+        return self.workers or (available_threads() if self.device == "cpu" else len(split_devices(self.device)))
+
+    @property
+    def worker_threads(self) -> int:
+        """Threads of a worker: one on the CPU, else its share of the cores, to decode images for the GPU."""
+        return 1 if self.device == "cpu" else max(1, available_threads() // self.worker_count)
 
     @property
     def request_images(self) -> int:

@@ -24,6 +24,7 @@ import numpy as np
 from glyphline.models.bundle import MANIFEST_NAME, Manifest, load_bundle
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
+from glyphline.models.devices import Device, split_devices
 from glyphline.models.errors import BundleError, DeviceError, GlyphlineError, ImageError
 from glyphline.models.image import GreyImage
 from glyphline.models.recognizer import Recognizer, StageTimings
@@ -53,13 +54,14 @@ _USUAL_WIDTHS = (64, 256)
 Recognizers = dict[ModelKey, Recognizer]
 
 
-def main(connection: Connection, config: WorkerConfig, output: Connection | None = None) -> None:
+def main(connection: Connection, config: WorkerConfig, output: Connection | None = None, index: int = 0) -> None:
     """Runs a worker until its pipe closes.
 
     Args:
         connection: The worker's end of the pipe.
         config: What to hold.
         output: Where standard error goes; None leaves it as it is.
+        index: The worker's number; of several GPUs it says which.
     """
     if output is not None:
         divert_output(output)
@@ -67,12 +69,13 @@ def main(connection: Connection, config: WorkerConfig, output: Connection | None
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     os.nice(_NICENESS)
+    devices = split_devices(config.device)
     recognizers: Recognizers = {}
     folder: Path | None = None
     try:
         guides = load_guides(config.lexicons, config.language_models)
         for folder in config.models:
-            recognizer = _load(folder, config, guides)
+            recognizer = _load(folder, config, guides, devices[index % len(devices)])
             manifest = recognizer.bundle.manifest
             recognizers[manifest.name, manifest.version] = recognizer
     except DeviceError as error:
@@ -144,7 +147,7 @@ def _held(recognizers: Recognizers) -> Ready:
     return Ready({key: recognizer.provider for key, recognizer in recognizers.items()})
 
 
-def _load(folder: Path, config: WorkerConfig, guides: Guides) -> Recognizer:
+def _load(folder: Path, config: WorkerConfig, guides: Guides, device: Device) -> Recognizer:
     """Loads a model, lets it read its probe, and warms it."""
     bundle = load_bundle(folder)
     expected = config.manifests.get(folder)
@@ -152,11 +155,12 @@ def _load(folder: Path, config: WorkerConfig, guides: Guides) -> Recognizer:
         raise BundleError(f"{folder} has changed since the server loaded it; put it back, and what is new beside it")
     recognizer = Recognizer.load(
         bundle,
-        device=config.device,
-        threads=1,
+        device=device,
+        threads=config.threads,
         allow_cpu_fallback=config.allow_cpu_fallback,
         provider=config.provider,
         precision=config.precision,
+        memory=config.max_gpu_bytes,
     )
     _warm(recognizer, config.max_batch)
     guides.bind(recognizer.alphabet)

@@ -196,7 +196,10 @@ class Worker:
         heard, output = _SPAWN.Pipe(duplex=False)
         self._connection = here
         process = _SPAWN.Process(
-            target=worker.main, args=(there, self.config, output), name=f"glyphline-worker-{self.index}", daemon=True
+            target=worker.main,
+            args=(there, self.config, output, self.index),
+            name=f"glyphline-worker-{self.index}",
+            daemon=True,
         )
         follow_output(heard, self.index)
         try:

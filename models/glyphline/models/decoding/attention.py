@@ -17,7 +17,7 @@ take longer than all else that is done for a symbol.
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,21 +37,21 @@ class StepOutput:
     Attributes:
         log_probabilities: Of the next symbol, class 0 is the end (rows, symbols).
         attention: Where the decoder looked (rows, frames); None if it does not look at frames.
-        states: The recurrent state after the step, each (rows, ...).
+        states: The recurrent state after the step, each (rows, ...): arrays, or whatever else can be indexed by rows.
     """
 
     log_probabilities: FloatArray
     attention: FloatArray | None
-    states: Sequence[FloatArray]
+    states: Sequence[Any]
 
 
 class DecoderStep(Protocol):
     """A step-wise decoder bound to a set of encoded images. Its rows are independent of one another."""
 
-    def start(self) -> Sequence[FloatArray]:
+    def start(self) -> Sequence[Any]:
         """Returns the initial recurrent state, each tensor (images, ...)."""
 
-    def step(self, symbols: NDArray[np.int64], states: Sequence[FloatArray], images: NDArray[np.int64]) -> StepOutput:
+    def step(self, symbols: NDArray[np.int64], states: Sequence[Any], images: NDArray[np.int64]) -> StepOutput:
         """Advances every row by one symbol.
 
         Args:
@@ -259,7 +259,7 @@ class _BeamSearch:
         for index, slot in zip(*(axis.tolist() for axis in np.isfinite(totals).nonzero()), strict=True):
             self._keep((index, slot), position, float(totals[index, slot]), ended=bool(ends[index, slot]))
 
-    def _advance(self, totals: FloatArray, log_probabilities: FloatArray, states: Sequence[FloatArray]) -> None:
+    def _advance(self, totals: FloatArray, log_probabilities: FloatArray, states: Sequence[Any]) -> None:
         """Fills the beams with the best continuations; both arrays are (images, slots, symbols)."""
         images, slots, size = totals.shape
         continued = totals[:, :, 1:].reshape(images, -1)
