@@ -22,6 +22,7 @@ from glyphline.cli import (
 )
 from glyphline.cli.exit_codes import ExitCode, table
 from glyphline.cli.group import CommandGroup
+from glyphline.cli.grouped_help import grouped
 from glyphline.cli.stopping import leave_at_once
 
 _HELP = """Reads strips of pixels as text: handwritten, printed, seven-segment and meter digits and more.
@@ -64,7 +65,12 @@ _SHORT_HELP = {
 }
 for _module, _short_help in _SHORT_HELP.items():
     _name = _module.__name__.rpartition(".")[2]  # glyphline.cli.serve holds the function serve
-    app.command(_name.replace("_", "-"), short_help=_short_help, epilog=_module.EXAMPLES)(getattr(_module, _name))
+    app.command(
+        _name.replace("_", "-"),
+        cls=grouped(_module.GROUPS) if hasattr(_module, "GROUPS") else None,
+        short_help=_short_help,
+        epilog=_module.EXAMPLES,
+    )(getattr(_module, _name))
 app.add_typer(data.app, short_help="Check, show, render and convert labelled strips.")
 
 

@@ -19,6 +19,7 @@ from glyphline.cli.access import (
     TlsOption,
     TokenFileOption,
 )
+from glyphline.cli.asking import refuse_given, version_number
 from glyphline.cli.exit_codes import CommandError, ExitCode
 from glyphline.cli.group import tell
 from glyphline.cli.guides import (
@@ -128,7 +129,7 @@ def recognize(
         raise CommandError("--tokens needs --json: lines and tables have no room for characters; --show draws them")
     if not 0 < timeout < math.inf:
         raise CommandError(f"--timeout {timeout:g}: give the seconds that the server may take, more than 0")
-    _refuse_given(context, _ONLY_HERE if server is not None else _ONLY_ASKING)
+    refuse_given(context, asking=server is not None)
     show = show or show_output is not None
     guides = GuideArguments(lexicon, several_words, language_model, language_model_weight, length_bonus)
     options = decoding_options(decoder, beam_width, alternatives, allowed, tokens or show)
@@ -144,7 +145,7 @@ def recognize(
         from glyphline.cli.local import local_reader
         from glyphline.cli.selection import find_bundle
 
-        bundle = find_bundle(model, _number(version), repository)
+        bundle = find_bundle(model, version_number(version), repository)
         tell_left_out(options, bundle.manifest, "recognize")
         opened = local_reader(
             bundle,
@@ -162,43 +163,6 @@ def recognize(
         failed = _print(answers, as_json=as_json, alternatives=alternatives > 1, tokens=tokens)
     if failed:
         raise typer.Exit(ExitCode.IMAGES)
-
-
-# Options that do nothing on the other way of reading, and why.
-_ONLY_HERE = {
-    "device": "--device is for reading here: a server runs on the device it was started with",
-    "allow_cpu_fallback": "--allow-cpu-fallback is for reading here: a server runs on the device it was started with",
-    "provider": "--provider is for reading here: a server has the one it was started with",
-    "precision": "--precision is for reading here: a server has the one it was started with",
-    "repository": "--model-repository is for reading here: a server has the models it was started with",
-}
-_ONLY_ASKING = {
-    "timeout": "--timeout is for --server: reading here takes as long as it takes",
-    "tls": "--tls is for --server: reading here connects to nothing",
-    "tls_ca": "--tls-ca is for --server: reading here connects to nothing",
-    "tls_certificate": "--tls-certificate is for --server: reading here connects to nothing",
-    "tls_key": "--tls-key is for --server: reading here connects to nothing",
-    "token_file": "--token-file is for --server: reading here needs no token",
-}
-
-
-def _number(version: str | None) -> int | None:
-    """Reads the number of a version, which is all that a version can be here."""
-    if version is None:
-        return None
-    if not (version.isascii() and version.isdigit()):
-        raise CommandError(
-            f"--model-version {version}: give a number; labels belong to a server's repository and need --server"
-        )
-    return int(version)
-
-
-def _refuse_given(context: typer.Context, reasons: dict[str, str]) -> None:
-    """Refuses options that would silently do nothing; a variable of the environment is no request."""
-    for name, reason in reasons.items():
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise CommandError(reason)
 
 
 def _print(answers: Iterable[Answer], *, as_json: bool, alternatives: bool, tokens: bool) -> int:

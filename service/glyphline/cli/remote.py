@@ -11,16 +11,8 @@ from glyphline.models.decoding import DecodingOptions
 from glyphline.service.client import Client, RecognitionError
 from glyphline.service.client.results import Outcome as ServerOutcome
 from glyphline.service.jobs import Row, RowError
+from glyphline.service.jobs.engines.server import PICTURE_ERRORS
 from glyphline.service.jobs.rows import Outcome
-
-# The server's names for what is wrong with a picture, and those that reading here gives.
-_IMAGE_ERRORS = {
-    "IMAGE_EMPTY": "empty_image",
-    "IMAGE_INVALID": "image",
-    "IMAGE_TOO_LARGE": "image_too_large",
-    "IMAGE_TOO_WIDE": "image_too_wide",
-    "IMAGE_UNDECODABLE": "undecodable_image",
-}
 
 
 @contextmanager
@@ -69,6 +61,6 @@ def _outcome(answer: ServerOutcome) -> Outcome:
     """Keeps what concerns one picture with that picture; all else ends the command."""
     if not isinstance(answer, RecognitionError):
         return answer.reading
-    if answer.reason in _IMAGE_ERRORS:
-        return RowError(_IMAGE_ERRORS[answer.reason], answer.message)
+    if answer.reason in PICTURE_ERRORS:
+        return RowError(PICTURE_ERRORS[answer.reason], answer.message)
     raise answer

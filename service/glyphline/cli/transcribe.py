@@ -1,21 +1,23 @@
-"""`glyphline transcribe`: reads any number of images on this machine and writes a row of JSON for each."""
+"""`glyphline transcribe`: reads any number of pictures and writes a row for each, none lost and none twice."""
 
 from __future__ import annotations
 
-import json
-import signal
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glyphline.cli.exit_codes import CommandError, ExitCode
-from glyphline.cli.group import tell
+from glyphline.cli.access import (
+    ServerAccess,
+    TlsCaOption,
+    TlsCertificateOption,
+    TlsKeyOption,
+    TlsOption,
+    TokenFileOption,
+)
+from glyphline.cli.asking import refuse_given, version_number
+from glyphline.cli.exit_codes import CommandError
 from glyphline.cli.guides import (
     GuideArguments,
     LanguageModelOption,
@@ -23,249 +25,265 @@ from glyphline.cli.guides import (
     LengthBonusOption,
     LexiconOption,
     SeveralWordsOption,
-    tell_left_out,
 )
 from glyphline.cli.options import (
     AllowedOption,
     AlternativesOption,
+    AskedModelOption,
+    AskedVersionOption,
     BeamWidthOption,
     DecoderOption,
     DeviceOption,
     FallbackOption,
     MaxBytesOption,
     MaxPixelsOption,
-    ModelOption,
     PrecisionName,
     PrecisionOption,
     ProviderName,
     ProviderOption,
     RepositoryOption,
     TokensOption,
-    VersionOption,
     decoding_options,
     image_limits,
 )
-from glyphline.cli.progress import Reporter, open_reporter
-from glyphline.cli.selection import find_bundle
+from glyphline.cli.progress import ProgressKind
 
 if TYPE_CHECKING:
-    from glyphline.models.bundle import Bundle, Precision
-    from glyphline.models.decoding import DecodingOptions
-    from glyphline.models.image import ImageLimits
-    from glyphline.models.session import Device, Provider
-    from glyphline.service.jobs import Job, JsonLinesWriter, StreamWriter, Summary
+    from glyphline.service.jobs import Inputs
 
 STANDARD_STREAM = "-"
+
+
+class FormatName(StrEnum):
+    """How rows are written."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+    XML = "xml"
+
 
 EXAMPLES = """\b
 Examples:
   glyphline transcribe scans/ --output texts.jsonl
-  glyphline transcribe 'scans/**/*.tif' extra.png --output texts.jsonl --workers 8
-  glyphline transcribe scans/ --output texts.jsonl --references scans/labels.tsv --json
-  glyphline transcribe scans/ --output texts.jsonl --lexicon streets.txt
-  glyphline transcribe scans/ --output texts.jsonl --language-model letters.arpa --length-bonus 0.5
+  glyphline transcribe scans/ --output texts.jsonl --resume          go on with a job that was stopped
+  glyphline transcribe 'scans/**/*.tif' extra.png --output texts.csv --workers 8
+  glyphline transcribe list.csv --output texts.jsonl --json          columns path, id, text, x, y, w, h
+  glyphline transcribe shards/*.tar --output texts/ --format parquet
+  glyphline transcribe 'pages/*.xml' --output filled/ --format xml   PAGE and ALTO, texts filled in
+  glyphline transcribe s3://bucket/scans/ --output texts.jsonl
+  glyphline transcribe scans/ --output texts.jsonl --server localhost:50051,localhost:50052
   find scans -name '*.png' | glyphline transcribe --files-from - --output -
 
 \b
 A row, in the order of the input:
-  {"source": "scans/a.png", "text": "1204.50", "confidence": 0.98, "truncated": false, "error": null,
-   "model": "digits", "version": 1}
-An image that cannot be read has "text": null and "error": {"code": "undecodable_image", "message": "…"}; the job goes
-on, and its exit code is 3. "text": "" means that there is no writing on the image.
+  {"id": "scans/a.png", "source": "scans/a.png", "text": "1204.50", "confidence": 0.98, "truncated": false,
+   "error": null, "model": "digits", "version": 1, "sha256": "…", "decoder": "greedy"}
+A picture that cannot be read has "text": null and "error": {"code": "undecodable_image", "message": "…"}; the job goes
+on, and its exit code is 3. "text": "" means that there is no writing on the picture.
 
 \b
 Folders are searched to any depth for bmp, gif, jpg, pbm, pgm, png, pnm, ppm, tif and webp files, hidden files and links
-to folders left out; files that are named or matched by a pattern are read whatever their name. Rows are written to
-OUT.jsonl.partial, which is renamed when it is complete; a stopped job leaves the partial file and no OUT.jsonl.
+to folders left out. Files are what their endings say: csv, tsv, jsonl and parquet are lists (or hold the pictures),
+tar and zip archives, xml PAGE or ALTO; any other is a picture.
+
+\b
+OUT takes its name when it is complete. Until then all is in OUT.job (or OUT/_job): a job that was stopped, killed or
+out of disk goes on with --resume and ends with the rows that it would have had; other settings are refused.
+
+\b
+Exit codes: 0 all read, 3 some pictures were not, 2 an option or input is wrong, 4 the model is, 5 no server answers,
+6 disk, storage or memory ran out, 130 Ctrl-C, 143 SIGTERM. After 5, 6, 130 and 143, --resume goes on.
 """
+
+GROUPS = {
+    "Input": ("paths", "files_from", "references", "limit", "sample", "allow_http", "max_pixels", "max_bytes"),
+    "Output": ("output", "format_name", "tokens", "alternatives", "any_order", "resume", "overwrite"),
+    "Model": ("model", "version", "repository", "device", "allow_cpu_fallback", "provider", "precision", "workers"),
+    "Server": ("server", "timeout", "tls", "tls_ca", "tls_certificate", "tls_key", "token_file"),
+    "Decoding": (
+        "decoder",
+        "beam_width",
+        "allowed",
+        "lexicon",
+        "several_words",
+        "language_model",
+        "language_model_weight",
+        "length_bonus",
+    ),
+    "Watching": ("dry_run", "progress", "quiet", "as_json", "metrics_port", "metrics_textfile"),
+}
 
 
 def transcribe(
+    context: typer.Context,
     *,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="OUT.jsonl", help="The file to write, or - for standard output.")
-    ],
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="File (.jsonl, .csv, .parquet) or folder to write, or - for standard output.  [required]",
+            show_default=False,
+        ),
+    ] = None,
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PATH", help="Images, folders, or quoted patterns.", show_default=False),
+        typer.Argument(
+            metavar="PATH", help="Pictures, folders, lists, archives, quoted patterns, URIs.", show_default=False
+        ),
     ] = None,
-    model: ModelOption = None,
-    version: VersionOption = None,
-    repository: RepositoryOption = None,
     files_from: Annotated[
         str | None,
         typer.Option(
-            metavar="LIST", help="Read the images that this file lists, one path a line; - is standard input."
+            metavar="LIST", help="Read the pictures that this file lists, one path a line; - is standard input."
         ),
     ] = None,
     references: Annotated[
         Path | None,
         typer.Option(metavar="labels.tsv", help="True texts (name, tab, text): adds error rates to the summary."),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Processes.  [default: one per usable CPU core]")
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Read the first N pictures.")] = None,
+    sample: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Read a share of them, as 0.01; always the same ones, chosen by id."),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")] = False,
+    allow_http: Annotated[bool, typer.Option("--allow-http", help="Read web addresses, also those in lists.")] = False,
+    max_pixels: MaxPixelsOption = None,
+    max_bytes: MaxBytesOption = None,
+    format_name: Annotated[
+        FormatName | None,
+        typer.Option("--format", help="How rows are written.  [default: by the ending of OUT, else jsonl]"),
+    ] = None,
+    tokens: TokensOption = False,
+    alternatives: AlternativesOption = 1,
+    any_order: Annotated[
+        bool,
+        typer.Option("--any-order", help="Write rows as they are done: none waits for a slow one before it."),
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the job if it has begun, else begin.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin again, and replace what there is.")] = False,
+    model: AskedModelOption = None,
+    version: AskedVersionOption = None,
+    repository: RepositoryOption = None,
+    device: DeviceOption = "cpu",
+    allow_cpu_fallback: FallbackOption = False,
+    provider: ProviderOption = ProviderName.ONNXRUNTIME,
+    precision: PrecisionOption = PrecisionName.FP32,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Processes.  [default: one per usable CPU core, at most 4 on a GPU]"),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT,…", help="Ask these servers instead of reading here.", show_default=False),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="With --server: stop when none has answered for so long.")
+    ] = 60.0,
+    tls: TlsOption = False,
+    tls_ca: TlsCaOption = None,
+    tls_certificate: TlsCertificateOption = None,
+    tls_key: TlsKeyOption = None,
+    token_file: TokenFileOption = None,
     decoder: DecoderOption = None,
     beam_width: BeamWidthOption = None,
-    alternatives: AlternativesOption = 1,
     allowed: AllowedOption = None,
     lexicon: LexiconOption = None,
     several_words: SeveralWordsOption = False,
     language_model: LanguageModelOption = None,
     language_model_weight: LanguageModelWeightOption = None,
     length_bonus: LengthBonusOption = None,
-    tokens: TokensOption = False,
-    device: DeviceOption = "cpu",
-    allow_cpu_fallback: FallbackOption = False,
-    provider: ProviderOption = ProviderName.ONNXRUNTIME,
-    precision: PrecisionOption = PrecisionName.FP32,
-    max_pixels: MaxPixelsOption = None,
-    max_bytes: MaxBytesOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Look at all inputs, tell what would be read, and read nothing.")
+    ] = False,
+    progress: Annotated[
+        ProgressKind, typer.Option(help="How to show progress; auto is a bar on a terminal and lines elsewhere.")
+    ] = ProgressKind.AUTO,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show neither progress nor summary.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Serve Prometheus metrics on 127.0.0.1 while the job runs; 0: any port."),
+    ] = None,
+    metrics_textfile: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.prom", help="Write metrics for the node exporter, every 15 s and at the end."),
+    ] = None,
 ) -> None:
-    """Reads images with all cores and writes one JSON object a line."""
+    """Reads pictures with all cores and writes a row for each; a job that was stopped goes on where it was."""
+    from glyphline.cli.transcribing import Reading, Writing, transcribe_all
+
+    if output is None and not dry_run:
+        raise typer.BadParameter("give the file or folder to write, or - for standard output", param_hint="--output")
     if as_json and output == STANDARD_STREAM:
         raise CommandError("--json and --output - both want the standard output: write the rows to a file")
-    sources = _Sources(tuple(paths or ()), files_from)
-    sources.check()
-    writer = _open_writer(output, overwrite)
-    bundle = find_bundle(model, version, repository)
+    if resume and overwrite:
+        raise CommandError("--resume goes on with what there is, --overwrite throws it away: choose one")
+    if sample is not None and not 0 < sample < 1:
+        raise CommandError(f"--sample {sample:g}: give a share between 0 and 1, as 0.01")
+    if not 0 < timeout < float("inf"):
+        raise CommandError(f"--timeout {timeout:g}: give seconds, more than 0")
+    refuse_given(context, asking=server is not None)
     guides = GuideArguments(lexicon, several_words, language_model, language_model_weight, length_bonus)
-    options = guides.add_to(decoding_options(decoder, beam_width, alternatives, allowed, tokens))
+    options = guides.add_to(
+        decoding_options(decoder, beam_width, alternatives, allowed, tokens), server=server is not None
+    )
     options.validate()
-    tell_left_out(options, bundle.manifest, "transcribe")
-    job = _plan(
-        bundle,
-        options,
-        references,
-        workers,
-        device=device,
-        allow_cpu_fallback=allow_cpu_fallback,
-        provider=provider.value,
-        precision=precision.value,
-        limits=image_limits(max_bytes, max_pixels),
-    )
-    reporter = open_reporter(quiet=quiet, count=sources.count if sources.countable else None)
-    with _termination_raised(), writer, reporter:
-        summary = _run(job, sources, writer, reporter)
-    if as_json:
-        print(json.dumps({"output": output, "model": job.model, "version": job.version, **summary.as_json()}))
-    elif not quiet:
-        _print_summary(summary, output)
-    if references is not None and not summary.error_rate.n:
-        tell(f"none of the images is listed in {references}; its names are relative to its folder", "transcribe")
-    if summary.failed:
-        raise typer.Exit(ExitCode.IMAGES)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    """The images of a job: what was named, then what a list names."""
-
-    paths: tuple[str, ...]
-    files_from: str | None
-
-    def check(self) -> None:
-        """Raises an error now for a path that the job would stumble over later."""
-        from glyphline.service.jobs.inputs import check_inputs
-
-        if self.paths or self.files_from is None:
-            check_inputs(self.paths)
-        if self.files_from not in (None, STANDARD_STREAM) and not Path(str(self.files_from)).is_file():
-            raise CommandError(f"{self.files_from}: no such file")
-
-    @property
-    def countable(self) -> bool:
-        """Whether the images can be gone through twice."""
-        return self.files_from != STANDARD_STREAM
-
-    def count(self) -> int:
-        """Goes through all images."""
-        return sum(1 for _ in self)
-
-    def __iter__(self) -> Iterator[str]:
-        from glyphline.service.jobs import find_images, paths_from_list
-
-        yield from find_images(self.paths)
-        if self.files_from == STANDARD_STREAM:
-            yield from paths_from_list(sys.stdin.buffer)
-        elif self.files_from is not None:
-            with open(self.files_from, "rb") as lines:
-                yield from paths_from_list(lines)
-
-
-def _open_writer(output: str, overwrite: bool) -> JsonLinesWriter | StreamWriter:
-    from glyphline.service.jobs import JsonLinesWriter, StreamWriter
-
-    if output == STANDARD_STREAM:
-        return StreamWriter(sys.stdout)
-    return JsonLinesWriter(Path(output), overwrite=overwrite)
-
-
-def _plan(
-    bundle: Bundle,
-    options: DecodingOptions,
-    references: Path | None,
-    workers: int | None,
-    *,
-    device: Device,
-    allow_cpu_fallback: bool,
-    provider: Provider,
-    precision: Precision,
-    limits: ImageLimits,
-) -> Job:
-    """Checks all that can be checked before the first process starts."""
-    from glyphline.models.alphabet import Alphabet
-    from glyphline.models.session import available_threads
-    from glyphline.service.jobs import Job, WorkerSettings, load_references
-
-    manifest = bundle.manifest
-    options.validate(Alphabet(manifest.alphabet))
-    return Job(
-        settings=WorkerSettings(
-            bundle.path, device, allow_cpu_fallback, options, limits, provider=provider, precision=precision
+    transcribe_all(
+        _inputs(paths, files_from, references, allow_http=allow_http, limit=limit, sample=sample),
+        Reading(
+            options=options,
+            guides=guides,
+            limits=image_limits(max_bytes, max_pixels),
+            model=model,
+            version=version if server is not None else version_number(version),
+            repository=repository,
+            device=device,
+            allow_cpu_fallback=allow_cpu_fallback,
+            provider=provider.value,
+            precision=precision.value,
+            workers=workers,
+            servers=tuple(each.strip() for each in (server or "").split(",") if each.strip()),
+            timeout=timeout,
+            access=ServerAccess(tls, tls_ca, tls_certificate, tls_key, token_file),
         ),
-        model=manifest.name,
-        version=manifest.version,
-        workers=workers or (available_threads() if device == "cpu" else 1),
-        references={} if references is None else load_references(references),
+        Writing(
+            output=output,
+            format=None if format_name is None else format_name.value,
+            start="resume" if resume else "overwrite" if overwrite else "new",
+            any_order=any_order,
+            references=references,
+            dry_run=dry_run,
+            progress=progress,
+            quiet=quiet,
+            as_json=as_json,
+            metrics_port=metrics_port,
+            metrics_textfile=metrics_textfile,
+        ),
     )
 
 
-def _run(job: Job, sources: Iterable[str], writer: JsonLinesWriter | StreamWriter, reporter: Reporter) -> Summary:
-    from glyphline.service.jobs import Summary
-    from glyphline.service.jobs import transcribe as read_all
+def _inputs(
+    paths: list[str] | None,
+    files_from: str | None,
+    references: Path | None,
+    *,
+    allow_http: bool,
+    limit: int | None,
+    sample: float | None,
+) -> Inputs:
+    """Checks all inputs that can be checked before any of them is read."""
+    from glyphline.service.jobs import Inputs, load_references
 
-    options = job.settings.options
-    summary = Summary()
-    with closing(read_all(sources, job)) as rows:  # closing: the workers end before the output does
-        for row in rows:
-            writer.write(row.as_json(alternatives=options.max_alternatives > 1, tokens=options.token_details))
-            summary.add(row)
-            reporter.update(summary.images, summary.failed)
-    if not summary.images:
-        raise CommandError("no input: the folders and lists name no image")
-    return summary
-
-
-def _print_summary(summary: Summary, output: str) -> None:
-    for line in summary.as_text():
-        print(line, file=sys.stderr)
-    if output != STANDARD_STREAM:
-        print(f"rows are in {output}", file=sys.stderr)
-
-
-@contextmanager
-def _termination_raised() -> Iterator[None]:
-    """Makes SIGTERM end the job as Ctrl-C does, with its workers stopped and its partial file closed."""
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise SystemExit(ExitCode.TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    inputs = Inputs(
+        tuple(paths or ()),
+        files_from,
+        {} if references is None else load_references(references),
+        allow_http=allow_http,
+        limit=limit,
+        sample=sample,
+    )
+    inputs.check()
+    return inputs

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from glyphline.models.repository import ModelRepository, pretrained_root
-from glyphline.service.jobs import Job, WorkerSettings
+from glyphline.service.jobs import LocalEngine, ModelIdentity, WorkerSettings
 
 
 def huge_header() -> bytes:
@@ -46,6 +46,13 @@ def bundle() -> Path:
     return ModelRepository([pretrained_root()]).resolve(None, None)
 
 
+@pytest.fixture(scope="session")
+def identity() -> ModelIdentity:
+    """A model as rows name it."""
+    return ModelIdentity("digits", 1, "0" * 64, "greedy")
+
+
 @pytest.fixture
-def job(bundle: Path) -> Job:
-    return Job(settings=WorkerSettings(bundle), model="digits", version=1, workers=2)
+def engine(bundle: Path, identity: ModelIdentity) -> LocalEngine:
+    """Two worker processes."""
+    return LocalEngine(WorkerSettings(bundle), identity, 2)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphline.service.jobs.inputs import InputError
+from glyphline.service.jobs.errors import InputError
 from glyphline.service.jobs.references import load_references, reference_key
 
 

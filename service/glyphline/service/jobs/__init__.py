@@ -1,26 +1,44 @@
-"""Batch transcription: files in, one row of JSON an image out. Needs neither a server nor grpc nor torch."""
+"""Batch transcription: pictures in, a row for each out, none lost and none twice.
 
-from glyphline.service.jobs.inputs import InputError, find_images, paths_from_list
+`sources` finds the pictures, an engine of `engines` reads them, `journal` and `sinks` write the rows. Needs neither a
+server nor grpc nor torch.
+"""
+
+from glyphline.service.jobs.engines import Engine, LocalEngine, WorkerSettings, usual_workers
+from glyphline.service.jobs.errors import InputError, JobError, OutputError
+from glyphline.service.jobs.items import Chunk, Item
+from glyphline.service.jobs.journal import Journal
+from glyphline.service.jobs.pictures import Picture, picture_of
+from glyphline.service.jobs.records import ModelIdentity, RowFormat
 from glyphline.service.jobs.references import load_references
 from glyphline.service.jobs.rows import Row, RowError
-from glyphline.service.jobs.summary import Summary
-from glyphline.service.jobs.transcribe import Job, JobError, transcribe
-from glyphline.service.jobs.worker import WorkerSettings
-from glyphline.service.jobs.writers import JsonLinesWriter, OutputError, StreamWriter
+from glyphline.service.jobs.run import CHUNK_ITEMS, StreamOutput, run
+from glyphline.service.jobs.sinks import Layout
+from glyphline.service.jobs.sources import Inputs
+from glyphline.service.jobs.tally import Tally
 
 __all__ = [
+    "CHUNK_ITEMS",
+    "Chunk",
+    "Engine",
     "InputError",
-    "Job",
+    "Inputs",
+    "Item",
     "JobError",
-    "JsonLinesWriter",
+    "Journal",
+    "Layout",
+    "LocalEngine",
+    "ModelIdentity",
     "OutputError",
+    "Picture",
     "Row",
     "RowError",
-    "StreamWriter",
-    "Summary",
+    "RowFormat",
+    "StreamOutput",
+    "Tally",
     "WorkerSettings",
-    "find_images",
     "load_references",
-    "paths_from_list",
-    "transcribe",
+    "picture_of",
+    "run",
+    "usual_workers",
 ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from glyphline.models.errors import LabelsError
 from glyphline.models.labels import read_labels
-from glyphline.service.jobs.inputs import InputError
+from glyphline.service.jobs.errors import InputError
 
 
 def load_references(path: Path) -> dict[str, str]:

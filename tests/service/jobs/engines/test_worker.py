@@ -8,9 +8,14 @@ from glyphline.models.decoding import DecodingOptions, Reading
 from glyphline.models.errors import BundleError, ImageError, OptionsError
 from glyphline.models.image import GreyImage, ImageLimits
 from glyphline.models.recognizer import Recognizer, StageTimings
-from glyphline.service.jobs import worker
-from glyphline.service.jobs.rows import RowError
-from glyphline.service.jobs.worker import WorkerSettings
+from glyphline.service.jobs.engines import worker
+from glyphline.service.jobs.engines.worker import WorkerSettings
+from glyphline.service.jobs.pictures import FilePicture
+from glyphline.service.jobs.rows import Outcome, RowError
+
+
+def read_files(paths: Sequence[str]) -> list[Outcome]:
+    return worker.read_pictures([FilePicture(path) for path in paths])
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +28,7 @@ def test_one_outcome_a_file_in_order(bundle: Path, bad_files: dict[str, str], st
     worker.start(WorkerSettings(bundle))
     good = [str(path) for path, _ in strips[:5]]
     mixed = [path for pair in zip(bad_files, good, strict=False) for path in pair] + list(bad_files)
-    outcomes = worker.read_files(mixed)
+    outcomes = read_files(mixed)
     alone = Recognizer.load(load_bundle(bundle)).recognize([Path(path).read_bytes() for path in good])
     expected = {path: reading.text for path, reading in zip(good, alone, strict=True) if isinstance(reading, Reading)}
     for path, outcome in zip(mixed, outcomes, strict=True):
@@ -38,7 +43,7 @@ def test_a_file_above_the_limit_is_not_read(bundle: Path, tmp_path: Path) -> Non
     worker.start(WorkerSettings(bundle, limits=ImageLimits(max_bytes=1_000)))
     with (tmp_path / "large.png").open("wb") as stream:
         stream.truncate(2**40)  # a terabyte of holes: reading it would be noticed
-    (outcome,) = worker.read_files([str(tmp_path / "large.png")])
+    (outcome,) = read_files([str(tmp_path / "large.png")])
     assert isinstance(outcome, RowError)
     assert outcome.code == "image_too_large"
     assert "1,000" in outcome.message
@@ -49,9 +54,9 @@ def test_complaint_37_files_are_recognised_before_too_many_bytes_are_held(
 ) -> None:
     paths = [str(path) for path, _ in strips[:6]]
     worker.start(WorkerSettings(bundle))
-    whole = worker.read_files(paths)
+    whole = read_files(paths)
     monkeypatch.setattr(worker, "_BATCH_BYTES", 1)
-    assert [one.text for one in worker.read_files(paths) if isinstance(one, Reading)] == [
+    assert [one.text for one in read_files(paths) if isinstance(one, Reading)] == [
         one.text for one in whole if isinstance(one, Reading)
     ]
 
@@ -81,7 +86,7 @@ def test_an_unforeseen_error_fails_only_its_image(
     monkeypatch.setattr(worker, "Recognizer", Failing)
     monkeypatch.setattr(Failing, "poison", strips[1][0].read_bytes())
     worker.start(WorkerSettings(bundle))
-    outcomes = worker.read_files([str(path) for path, _ in strips[:4]])
+    outcomes = read_files([str(path) for path, _ in strips[:4]])
     assert [isinstance(outcome, RowError) for outcome in outcomes] == [False, True, False, False]
     assert outcomes[1] == RowError("internal_error", "MemoryError: no more")
 
@@ -89,8 +94,8 @@ def test_an_unforeseen_error_fails_only_its_image(
 def test_what_concerns_every_image_is_raised(bundle: Path, tmp_path: Path, strips: list[tuple[Path, str]]) -> None:
     worker.start(WorkerSettings(bundle, options=DecodingOptions(allowed_characters="€")))
     with pytest.raises(OptionsError):
-        worker.read_files([str(strips[0][0])])
+        read_files([str(strips[0][0])])
     worker._State.recognizer = None
     worker.start(WorkerSettings(tmp_path))
     with pytest.raises(BundleError, match=r"manifest\.json"):
-        worker.read_files([str(strips[0][0])])
+        read_files([str(strips[0][0])])

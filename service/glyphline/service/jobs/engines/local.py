@@ -1,91 +1,80 @@
-"""Reads any number of images with all cores: worker processes, results in the order of the input, flat memory."""
+"""Reads with all cores of this machine: worker processes, each with one recogniser of one thread."""
 
 from __future__ import annotations
 
-import itertools
 import multiprocessing
 import signal
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import TracebackType
 from typing import Self
 
-from glyphline.models.errors import GlyphlineError
 from glyphline.models.session import available_threads
-from glyphline.service.jobs import worker
-from glyphline.service.jobs.references import reference_key
-from glyphline.service.jobs.rows import Outcome, Row, RowError
-from glyphline.service.jobs.worker import WorkerSettings
+from glyphline.service.jobs.engines import worker
+from glyphline.service.jobs.engines.engine import ReadChunk, in_flight
+from glyphline.service.jobs.engines.worker import WorkerSettings
+from glyphline.service.jobs.errors import JobError
+from glyphline.service.jobs.items import Chunk
+from glyphline.service.jobs.pictures import Picture
+from glyphline.service.jobs.records import ModelIdentity
+from glyphline.service.jobs.rows import Outcome, RowError
 
-_CHUNK_IMAGES = 64  # enough for the recogniser to group widths, few enough for a lively progress bar
+__all__ = ["LocalEngine", "usual_workers"]
+
 _CHUNKS_PER_WORKER = 3  # one at work, one waiting, one finished and waiting for its turn in the output
 _CRASHES_IN_A_ROW = 5
+_WORKERS_PER_GPU = 4  # while one's batch is on the GPU, the others decode
 
 
-class JobError(GlyphlineError):
-    """The workers cannot work."""
+def usual_workers(device: str) -> int:
+    """Returns the number of processes that keep the machine busy: one a core, and a few where a GPU reads."""
+    cores = available_threads()
+    return min(cores, _WORKERS_PER_GPU) if device != "cpu" else cores
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """How to read the images.
+class LocalEngine:
+    """Reads in worker processes. Needs neither a server nor grpc nor torch."""
 
-    Attributes:
-        settings: What every worker does.
-        model: Name of the bundle, for the rows.
-        version: Version of the bundle, for the rows.
-        workers: Processes; each holds one recogniser with one thread.
-        references: True texts by `reference_key`.
-    """
+    def __init__(self, settings: WorkerSettings, model: ModelIdentity, workers: int) -> None:
+        """Starts nothing yet.
 
-    settings: WorkerSettings
-    model: str
-    version: int
-    workers: int = field(default_factory=available_threads)
-    references: Mapping[str, str] = field(default_factory=dict)
+        Args:
+            settings: What every worker does.
+            model: The bundle that they read with.
+            workers: Processes.
+        """
+        self.model = model
+        self._settings = settings
+        self._count = workers
 
+    def __enter__(self) -> Self:
+        """Returns the engine."""
+        return self
 
-def transcribe(sources: Iterable[str], job: Job) -> Generator[Row, None, None]:
-    """Reads images and yields a row for each, in order, as soon as it and all before it are done.
+    def read(self, chunks: Iterable[Chunk], *, in_order: bool) -> Generator[ReadChunk, None, None]:
+        """Reads chunks; see `Engine`. A picture that crashes its worker becomes an error. Closing ends the workers.
 
-    `sources` is consumed only a few chunks ahead of the rows, so neither its length nor a slow reader costs memory.
-    An image that cannot be read becomes a row with an error, also one that crashes its worker. Closing the generator
-    ends the workers.
+        Raises:
+            GlyphlineError: If no image can be read: the bundle or the options are at fault, or the workers keep dying.
+        """
+        with _Workers(self._settings, self._count) as workers:
+            most = self._count * _CHUNKS_PER_WORKER
+            yield from in_flight(chunks, most, workers.submit_chunk, workers.outcomes, in_order=in_order)
 
-    Raises:
-        GlyphlineError: If no image can be read: the bundle or the options are at fault, or the workers keep dying.
-    """
-    with _Workers(job.settings, job.workers) as workers:
-        waiting: deque[_Task] = deque()
-        chunks = _chunks(sources, _CHUNK_IMAGES)
-        for chunk in chunks:
-            waiting.append(workers.submit(chunk))
-            if len(waiting) >= job.workers * _CHUNKS_PER_WORKER:
-                yield from _rows(waiting.popleft(), workers, job)
-        while waiting:
-            yield from _rows(waiting.popleft(), workers, job)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Does nothing: workers end with the reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    sources: tuple[str, ...]
-    outcomes: Future[list[Outcome]]
+    pictures: tuple[Picture, ...]
+    future: Future[list[Outcome]]
     executor: ProcessPoolExecutor
-
-
-def _rows(task: _Task, workers: _Workers, job: Job) -> Iterator[Row]:
-    for source, outcome in zip(task.sources, workers.outcomes(task), strict=True):
-        reference = job.references.get(reference_key(source)) if job.references else None
-        yield Row(source, outcome, job.model, job.version, reference)
-
-
-def _chunks(sources: Iterable[str], size: int) -> Iterator[tuple[str, ...]]:
-    remaining = iter(sources)
-    while chunk := tuple(itertools.islice(remaining, size)):
-        yield chunk
 
 
 class _Workers:
@@ -104,37 +93,42 @@ class _Workers:
         with suppress(RuntimeError) if kind is JobError else nullcontext():  # its thread may never have started
             self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def submit(self, sources: tuple[str, ...]) -> _Task:
-        """Hands images to the next free worker.
+    def submit_chunk(self, chunk: Chunk) -> _Task:
+        """Hands a chunk to the next free worker."""
+        return self.submit(tuple(item.picture for item in chunk.items))
+
+    def submit(self, pictures: tuple[Picture, ...]) -> _Task:
+        """Hands pictures to the next free worker.
 
         Raises:
             JobError: If there is none and none can be started.
         """
         try:
-            return self._submit(sources)
+            return self._submit(pictures)
         except BrokenProcessPool:
             self._replace(self._executor)
-            return self._submit(sources)
+            return self._submit(pictures)
 
     def outcomes(self, task: _Task) -> list[Outcome]:
-        """Waits for a task, in order; after a crash its images are read again, one at a time."""
+        """Waits for a task, in order; after a crash its pictures are read again, one at a time."""
         try:
-            outcomes = task.outcomes.result()
+            outcomes = task.future.result()
         except BrokenProcessPool:
             self._replace(task.executor)
-            return [self._outcome_alone(source) for source in task.sources]
+            return [self._outcome_alone(picture) for picture in task.pictures]
         self._crashes = 0
         return outcomes
 
-    def _outcome_alone(self, source: str) -> Outcome:
-        task = self.submit((source,))
+    def _outcome_alone(self, picture: Picture) -> Outcome:
+        task = self.submit((picture,))
         try:
-            outcome = task.outcomes.result()[0]
+            outcome = task.future.result()[0]
         except BrokenProcessPool as error:
             self._crashes += 1
             if self._crashes >= _CRASHES_IN_A_ROW:
                 raise JobError(
-                    f"{self._crashes} worker processes in a row died, the last with {source}; is there enough memory?"
+                    f"{self._crashes} worker processes in a row died, the last with {picture.source};"
+                    " is there enough memory?"
                 ) from error
             self._replace(task.executor)
             return RowError("worker_crashed", "the worker process died while it read this image")
@@ -147,9 +141,9 @@ class _Workers:
         with _failure_told():
             return ProcessPoolExecutor(self._count, context, initializer=worker.start, initargs=(self._settings,))
 
-    def _submit(self, sources: tuple[str, ...]) -> _Task:
+    def _submit(self, pictures: tuple[Picture, ...]) -> _Task:
         with _failure_told(), _interrupts_held():
-            return _Task(sources, self._executor.submit(worker.read_files, sources), self._executor)
+            return _Task(pictures, self._executor.submit(worker.read_pictures, pictures), self._executor)
 
     def _replace(self, broken: ProcessPoolExecutor) -> None:
         if broken is self._executor:  # else an earlier task of the same crash has replaced it already

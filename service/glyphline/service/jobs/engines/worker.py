@@ -1,4 +1,4 @@
-"""What runs inside one worker process: one recogniser with one thread, fed with file names."""
+"""What runs inside one worker process: one recogniser with one thread, fed with pictures."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from pathlib import Path
 from glyphline.models.bundle import Precision, load_bundle
 from glyphline.models.decoding import DecodingOptions
 from glyphline.models.errors import GlyphlineError, ImageError
-from glyphline.models.image import ImageLimits
+from glyphline.models.image import GreyImage, ImageLimits
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.session import Device, Provider
-from glyphline.service.jobs.files import read_content
+from glyphline.service.jobs.pictures import Content, Picture, fetch
 from glyphline.service.jobs.rows import Outcome, RowError
 
 # Compressed bytes that are held at once: files of 20 MB must not add up to a whole batch of them.
+# Pixels of strips that were cut from pages count alike.
 _BATCH_BYTES = 32 * 2**20
 
 
@@ -69,11 +70,11 @@ def _end_with(sentinel: int) -> None:
     os._exit(1)
 
 
-def read_files(sources: Sequence[str]) -> list[Outcome]:
-    """Reads images from files.
+def read_pictures(pictures: Sequence[Picture]) -> list[Outcome]:
+    """Reads pictures from wherever they lie.
 
     Returns:
-        One outcome per source, in order.
+        One outcome per picture, in order.
 
     Raises:
         GlyphlineError: If the bundle cannot be loaded or does not know the options.
@@ -81,7 +82,7 @@ def read_files(sources: Sequence[str]) -> list[Outcome]:
     if _State.recognizer is None:
         _State.recognizer = _load(_State.settings)
     settings, recognizer = _State.settings, _State.recognizer
-    return [outcome for batch in _batches(sources, settings) for outcome in _recognize(recognizer, batch, settings)]
+    return [outcome for batch in _batches(pictures, settings) for outcome in _recognize(recognizer, batch, settings)]
 
 
 def _load(settings: WorkerSettings) -> Recognizer:
@@ -95,13 +96,13 @@ def _load(settings: WorkerSettings) -> Recognizer:
     )
 
 
-def _batches(sources: Sequence[str], settings: WorkerSettings) -> Iterator[list[bytes | RowError]]:
-    batch: list[bytes | RowError] = []
+def _batches(pictures: Sequence[Picture], settings: WorkerSettings) -> Iterator[list[Content]]:
+    batch: list[Content] = []
     held = 0
-    for source in sources:
-        content = read_content(source, settings.limits)
+    for picture in pictures:
+        content = fetch(picture, settings.limits)
         batch.append(content)
-        held += len(content) if isinstance(content, bytes) else 0
+        held += _size(content)
         if held >= _BATCH_BYTES:
             yield batch
             batch, held = [], 0
@@ -109,17 +110,23 @@ def _batches(sources: Sequence[str], settings: WorkerSettings) -> Iterator[list[
         yield batch
 
 
-def _recognize(
-    recognizer: Recognizer, contents: Sequence[bytes | RowError], settings: WorkerSettings
-) -> Iterator[Outcome]:
+def _size(content: Content) -> int:
+    if isinstance(content, RowError):
+        return 0
+    return content.pixels.size if isinstance(content, GreyImage) else len(content)
+
+
+def _recognize(recognizer: Recognizer, contents: Sequence[Content], settings: WorkerSettings) -> Iterator[Outcome]:
     """Yields one outcome per content, in order: the errors that are there already, and readings between them."""
-    images = [content for content in contents if isinstance(content, bytes)]
+    images = [content for content in contents if not isinstance(content, RowError)]
     readings = iter(_read_images(recognizer, images, settings))
     for content in contents:
         yield content if isinstance(content, RowError) else next(readings)
 
 
-def _read_images(recognizer: Recognizer, images: Sequence[bytes], settings: WorkerSettings) -> list[Outcome]:
+def _read_images(
+    recognizer: Recognizer, images: Sequence[bytes | GreyImage], settings: WorkerSettings
+) -> list[Outcome]:
     try:
         outcomes = recognizer.recognize(images, settings.options, limits=settings.limits, max_batch=settings.max_batch)
     except GlyphlineError:

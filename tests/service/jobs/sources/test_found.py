@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphline.service.jobs.inputs import IMAGE_SUFFIXES, InputError, check_inputs, find_images, paths_from_list
+from glyphline.service.jobs.errors import InputError
+from glyphline.service.jobs.names import IMAGE_SUFFIXES
+from glyphline.service.jobs.sources import listing
+from glyphline.service.jobs.sources.found import check_paths, items_of, paths_from_list
 
 
 def touch(folder: Path, *names: str) -> None:
@@ -17,7 +20,7 @@ def touch(folder: Path, *names: str) -> None:
 
 
 def relative(folder: Path, *paths: str) -> list[str]:
-    return [os.path.relpath(path, folder) for path in find_images(paths or [str(folder)])]
+    return [os.path.relpath(item.picture.source, folder) for item in items_of(paths or [str(folder)])]
 
 
 def test_folders_are_searched_to_any_depth_in_order(tmp_path: Path) -> None:
@@ -73,24 +76,52 @@ def test_links_to_files_are_followed_and_links_to_folders_are_not(tmp_path: Path
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.png", tmp_path / "*.png"):
         with pytest.raises(InputError, match=r"(missing|\*)\.png"):
-            list(find_images([str(path)]))
+            list(items_of([str(path)]))
         with pytest.raises(InputError):
-            check_inputs([str(path)])
+            check_paths([str(path)])
     with pytest.raises(InputError, match="no input"):
-        check_inputs([])
+        check_paths([])
 
 
 def test_files_are_found_one_by_one(tmp_path: Path) -> None:
     touch(tmp_path, "a.png")
-    found = find_images([str(tmp_path / "a.png"), str(tmp_path / "later.png")])
-    assert next(found).endswith("a.png")
+    found = items_of([str(tmp_path / "a.png"), str(tmp_path / "later.png")])
+    assert next(found).id.endswith("a.png")
     touch(tmp_path, "later.png")
-    assert next(found).endswith("later.png")
+    assert next(found).id.endswith("later.png")
 
 
 def test_lists_hold_one_path_a_line() -> None:
     lines = io.BytesIO("a b.png\r\n\n  c.png\nчек*.png\n".encode() + b"\xff.png")
     assert list(paths_from_list(lines)) == ["a b.png", "  c.png", "чек*.png", "\udcff.png"]
+
+
+def test_a_folder_of_any_size_is_sorted_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{number * 7919 % 1000:03d}.png" for number in range(250)] + [
+        "b\udcff.png",
+        "чек.png",
+        "50/1.png",
+        "5.png",
+    ]
+    touch(tmp_path, *names)
+    whole = relative(tmp_path)
+    monkeypatch.setattr(listing, "_RUN", 16)
+    assert relative(tmp_path) == whole == sorted(names, key=lambda name: name.split("/"))
+
+
+def test_endings_that_are_said_to_be_compressed_tars_are_refused(tmp_path: Path) -> None:
+    touch(tmp_path, "a.tar.gz")
+    with pytest.raises(InputError, match="unpack it"):
+        list(items_of([str(tmp_path / "a.tar.gz")]))
+
+
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(InputError, match="cannot be listed: Permission denied"):
+        list(items_of([str(tmp_path)]))
 
 
 NAMES = st.text(st.characters(categories=["L", "N"], include_characters=" -_[]*?"), min_size=1, max_size=8).filter(

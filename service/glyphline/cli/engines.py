@@ -1,0 +1,91 @@
+"""The engines that `glyphline transcribe` can choose from, opened by what its options say."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from glyphline.cli.exit_codes import CommandError
+from glyphline.cli.guides import tell_left_out
+from glyphline.cli.selection import find_bundle
+from glyphline.models.bundle import MANIFEST_NAME
+from glyphline.models.decoding import DecodingOptions
+from glyphline.service.jobs import Engine, LocalEngine, ModelIdentity, WorkerSettings, usual_workers
+
+if TYPE_CHECKING:
+    from glyphline.cli.transcribing import Reading
+
+__all__ = ["Opened", "local_engine", "server_engine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An engine that is ready to be entered."""
+
+    engine: Engine
+
+
+@contextmanager
+def local_engine(reading: Reading) -> Iterator[Opened]:
+    """Checks the model and all that can be checked before the first process starts."""
+    from glyphline.models.alphabet import Alphabet
+
+    assert not isinstance(reading.version, str)
+    bundle = find_bundle(reading.model, reading.version, reading.repository)
+    tell_left_out(reading.options, bundle.manifest, "transcribe")
+    reading.options.validate(Alphabet(bundle.manifest.alphabet))
+    manifest = bundle.manifest
+    identity = ModelIdentity(
+        manifest.name,
+        manifest.version,
+        hashlib.sha256(bundle.file(MANIFEST_NAME).read_bytes()).hexdigest(),
+        _decoder(reading.options, reading.options.width(manifest.decoder)),
+    )
+    settings = WorkerSettings(
+        bundle.path,
+        reading.device,
+        reading.allow_cpu_fallback,
+        reading.options,
+        reading.limits,
+        provider=reading.provider,
+        precision=reading.precision,
+    )
+    yield Opened(LocalEngine(settings, identity, reading.workers or usual_workers(reading.device)))
+
+
+@contextmanager
+def server_engine(reading: Reading) -> Iterator[Opened]:
+    """Connects to every server and makes sure that all hold the model, in the same version."""
+    from glyphline.models.bundle import DecoderDefaults
+    from glyphline.service.client import Client
+    from glyphline.service.jobs.engines.server import ServerEngine, ServerPlan
+
+    credentials = reading.access.credentials()
+    with ExitStack() as stack:
+        clients = [
+            stack.enter_context(
+                Client(target, timeout=reading.timeout, credentials=credentials, token=reading.access.token(target))
+            )
+            for target in reading.servers
+        ]
+        info = clients[0].get_model(reading.model or "", reading.version)
+        for client in clients[1:]:
+            client.get_model(info.name, info.version)
+        if info.default_decoder not in ("greedy", "beam"):
+            raise CommandError(
+                f"{reading.servers[0]}: a server of another version; it decodes by {info.default_decoder}"
+            )
+        defaults = DecoderDefaults.model_validate(
+            {"name": info.default_decoder, "beam_width": max(1, info.default_beam_width)}
+        )
+        decoder = _decoder(reading.options, reading.options.width(defaults))
+        plan = ServerPlan(info.name, info.version, reading.options, reading.limits, patience=reading.timeout)
+        yield Opened(ServerEngine(clients, plan, ModelIdentity(info.name, info.version, None, decoder)))
+
+
+def _decoder(options: DecodingOptions, width: int) -> str:
+    guides = [name for name in ("lexicon", "language model") if getattr(options, name.replace(" ", "_")) is not None]
+    return ("greedy" if width == 1 else f"beam {width}") + (f" with {' and '.join(guides)}" if guides else "")
