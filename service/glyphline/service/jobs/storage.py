@@ -111,7 +111,7 @@ def _walk(system: Any, folder: str, suffixes: frozenset[str]) -> Iterator[str]: 
 def _system(protocol: str) -> Any:  # noqa: ANN401  (fsspec has no types)
     """Returns fsspec's reader of a protocol; it keeps its connections."""
     try:
-        import fsspec  # type: ignore[import-untyped]  # noqa: PLC0415  (of the extra `remote`, which only URIs need)
+        import fsspec  # noqa: PLC0415  (of the extra `remote`, which only URIs need)
     except ImportError as error:
         raise InputError(f"{protocol}:// needs fsspec: pip install 'glyphline[remote]'") from error
     try:
