@@ -265,3 +265,16 @@ def test_writing_again_follows_the_files(folder: Path) -> None:
 
 def load_manifest(folder: Path) -> Manifest:
     return Manifest.model_validate_json((folder / "manifest.json").read_bytes())
+
+
+def test_only_a_beam_search_has_a_language_model(folder: Path) -> None:
+    def name(decoder: str) -> Callable[[dict[str, Any]], object]:
+        return lambda record: record["decoder"].update(name=decoder, language_model="lm.arpa.gz")
+
+    rewrite(folder, name("greedy"))
+    with pytest.raises(BundleError, match="guides a beam search"):
+        load_bundle(folder)
+    rewrite(folder, name("beam"))
+    assert "lm.arpa.gz" in Manifest.model_validate_json((folder / "manifest.json").read_bytes()).required_files
+    with pytest.raises(BundleError, match=r"lm\.arpa\.gz"):
+        load_bundle(folder)

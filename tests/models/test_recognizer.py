@@ -1,5 +1,6 @@
 """From images to readings with the shipped bundles: what a caller may rely on."""
 
+import gzip
 import itertools
 import json
 import random
@@ -76,6 +77,26 @@ def copy_bundle(bundle: Bundle, folder: Path, **changes: Any) -> Bundle:  # noqa
     """Copies a bundle with another manifest."""
     shutil.copytree(bundle.path, folder)
     record = bundle.manifest.model_dump(mode="json") | changes
+    write_manifest(folder, Manifest.model_validate(record))
+    return load_bundle(folder)
+
+
+def with_language_model(bundle: Bundle, folder: Path, content: str = "") -> Bundle:
+    """Copies a bundle and gives it a language model, by default one that ends every text after a digit."""
+    singles, pairs = "".join(f"-1.1 {n} -4\n" for n in range(10)), "".join(f"-0.0001 {n} </s>\n" for n in range(10))
+    content = content or (
+        f"\\data\\\nngram 1=12\nngram 2=10\n\\1-grams:\n-99 <s> 0\n-1.1 </s>\n{singles}\\2-grams:\n{pairs}\\end\\\n"
+    )
+    shutil.copytree(bundle.path, folder)
+    (folder / "language_model.arpa.gz").write_bytes(gzip.compress(content.encode()))
+    decoder = {
+        "name": "beam",
+        "beam_width": 6,
+        "length_penalty": bundle.manifest.decoder.length_penalty,
+        "language_model": "language_model.arpa.gz",
+        "language_model_weight": 5.0,
+    }
+    record = bundle.manifest.model_dump(mode="json") | {"decoder": decoder}
     write_manifest(folder, Manifest.model_validate(record))
     return load_bundle(folder)
 
@@ -361,6 +382,27 @@ class TestLoading:
         write_manifest(broken, bundle.manifest)
         with pytest.raises(BundleError, match=rf"{probe.image}: the probe cannot be read"):
             Recognizer.load(load_bundle(broken))
+
+    def test_its_own_language_model_counts_where_all_is_left_to_the_bundle(
+        self, recognizer: Recognizer, contents: list[bytes], tmp_path: Path
+    ) -> None:
+        bundle = with_language_model(recognizer.bundle, tmp_path / "bundle")
+        guided = Recognizer.load(bundle, verify_probe=False)
+        some = contents[:4]
+        greedy = recognizer.recognize(some)
+        assert any(len(reading.text) > 1 for reading in readings(greedy))
+        for read in (guided.recognize(some), guided.with_temperature(2.0).recognize(some)):
+            assert all(len(reading.text) <= 1 for reading in readings(read))
+        for options in (
+            DecodingOptions("greedy"),
+            DecodingOptions("beam", 6),
+            DecodingOptions(language_model=guided.language_model, language_model_weight=0.0),
+        ):
+            others = guided.recognize(some, options), recognizer.recognize(some, options)
+            assert agree(*others)
+        assert len(readings(guided.recognize(some, DecodingOptions(max_alternatives=6)))[0].alternatives) > 1
+        with pytest.raises(BundleError, match=r"language_model\.arpa\.gz: .*no ARPA file"):
+            Recognizer.load(with_language_model(recognizer.bundle, tmp_path / "damaged", "nothing"))
 
     def test_a_graph_that_does_not_fit_the_alphabet_is_refused(self, bundle: Bundle, tmp_path: Path) -> None:
         other = copy_bundle(bundle, tmp_path / "bundle", alphabet=[*bundle.manifest.alphabet, "%"])

@@ -94,3 +94,14 @@ def test_what_cannot_be_done_is_an_error(arguments: tuple[list[str], int], field
 
 def test_bits() -> None:
     assert bits_per_character([math.log(0.25), math.log(0.5)], 3) == pytest.approx(1.0)
+
+
+def test_fewer_decimals_are_a_little_less_exact(tmp_path: Path) -> None:
+    ngrams = count_and_smooth(TEXTS, 3)
+    write_arpa(ngrams, tmp_path / "exact.arpa")
+    write_arpa(ngrams, tmp_path / "short.arpa.gz", decimals=2)
+    exact, short = (CharacterModel.read(tmp_path / name) for name in ("exact.arpa", "short.arpa.gz"))
+    assert len(exact) == len(short)
+    for text in TEXTS:
+        assert short.log_probability(text) == pytest.approx(exact.log_probability(text), abs=0.05)
+        assert short.log_probability(text) != exact.log_probability(text)

@@ -78,11 +78,23 @@ class DecoderDefaults(_Record):
         name: Which search.
         beam_width: Hypotheses kept by the beam search.
         length_penalty: Exponent α of a step-wise head's score / lengthᵅ.
+        language_model: File of a language model of characters that the beam search is guided by, None for none.
+        language_model_weight: What it counts for, beside the network's 1.
+        length_bonus: What every symbol adds to a score that the language model has a part in.
     """
 
     name: Literal["greedy", "beam"] = "greedy"
     beam_width: int = Field(default=10, ge=1)
     length_penalty: float = Field(default=1.0, ge=0.0)
+    language_model: PlainName | None = None
+    language_model_weight: float = Field(default=0.0, ge=0.0)
+    length_bonus: float = 0.0
+
+    @model_validator(mode="after")
+    def _check_language_model(self) -> Self:
+        if self.language_model is not None and self.name != "beam":
+            raise ValueError("a language model guides a beam search, not a greedy one")
+        return self
 
 
 class StateTensor(_Record):
@@ -286,7 +298,8 @@ class Manifest(_Record):
     def required_files(self) -> set[str]:
         """Files the bundle cannot do without, the manifest apart."""
         variants = {file for variant in self.variants.values() for file in variant.graphs.values()}
-        return {*self.graphs.values(), *variants, self.probe.image, MODEL_CARD_NAME}
+        guides = {self.decoder.language_model} if self.decoder.language_model is not None else set[str]()
+        return {*self.graphs.values(), *variants, *guides, self.probe.image, MODEL_CARD_NAME}
 
 
 @dataclass(frozen=True, slots=True)

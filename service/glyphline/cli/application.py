@@ -10,6 +10,7 @@ from glyphline.cli import (
     data,
     evaluate,
     export,
+    guide,
     language_model,
     models,
     quantise,
@@ -60,6 +61,7 @@ _SHORT_HELP = {
     export: "Make a bundle of a trained model.",
     quantise: "Add a faster int8 variant to a bundle.",
     language_model: "Make a language model of texts, to read with.",
+    guide: "Give a bundle a language model of its own.",
     token: "Make a token for callers of a server.",
     study: "Measure why the defaults are what they are.",
 }

@@ -48,6 +48,16 @@ def language_model(
     minimum_count: Annotated[
         int, typer.Option(metavar="N", min=1, help="Leave out sequences of 3 or more that occur less often.")
     ] = 1,
+    decimals: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=2,
+            max=7,
+            help="Decimals of each logarithm: 2 make a packed file half as large.  [default: 7 digits]",
+            show_default=False,
+        ),
+    ] = None,
     test: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Other texts to measure the model on, one a line.", show_default=False),
@@ -65,7 +75,7 @@ def language_model(
     tests = [] if test is None else [line for line in (" ".join(line.split()) for line in _lines(str(test))) if line]
     ngrams = count_and_smooth((line for file in files for line in _lines(file)), order, minimum_count)
     output.parent.mkdir(parents=True, exist_ok=True)
-    write_arpa(ngrams, output)
+    write_arpa(ngrams, output, decimals)
     counts = " + ".join(f"{count:,}" for count in ngrams.counts)
     print(f"{output}: {counts} n-grams of {ngrams.texts:,} texts, {len(ngrams.tokens) - 3} characters")
     if tests:

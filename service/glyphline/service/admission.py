@@ -115,6 +115,7 @@ class Admission:
             self._metrics.count_refusal(error, model, decoder)
             raise
         columns = bucket_width(columns_to_read(width, model.manifest))
+        guided = options.guided or options.leaves_guide_to(model.manifest.decoder)
         return Item(
             request_id=request.request_id,
             client=client,
@@ -123,7 +124,7 @@ class Admission:
             options=options,
             decoder=decoder,
             width=columns,
-            work=reading_work(columns, model.manifest, beam_width, guided=options.guided),
+            work=reading_work(columns, model.manifest, beam_width, guided=guided),
             pixels=header.width * header.height,
             priority=request.config.priority,
             deadline=deadline,

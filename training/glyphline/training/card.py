@@ -77,8 +77,21 @@ def _again(manifest: Manifest, name: str) -> list[str]:
         _train(name, before),
         f"    glyphline export runs/{name} --output OUT --name {manifest.name} --version {manifest.version} \\",
         f"        --head {manifest.head} --data-root DATA{_checkpoint_option(manifest)}",
+        *_guide(manifest),
         "",
         "The configuration is in `manifest.json` too, under `training.config`.",
+    ]
+
+
+def _guide(manifest: Manifest) -> list[str]:
+    """The command that gives it its language model."""
+    decoder = manifest.decoder
+    if decoder.language_model is None:
+        return []
+    return [
+        f"    glyphline guide OUT/{manifest.name}/{manifest.version} {decoder.language_model} --data-root DATA \\",
+        f"        --weight {decoder.language_model_weight:g} --length-bonus {decoder.length_bonus:g}"
+        f" --beam-width {decoder.beam_width}",
     ]
 
 
@@ -99,6 +112,19 @@ def _weights(training: dict[str, JsonValue]) -> list[str]:
     return [
         f"- Weights: the running average at the end of epoch {checkpoint['epoch']} (counted from 0), the"
         f" {checkpoint['which']} checkpoint of the run{rate}."
+    ]
+
+
+def _search(manifest: Manifest) -> list[str]:
+    """How texts are searched, where a language model has a part in it."""
+    decoder = manifest.decoder
+    if decoder.language_model is None:
+        return []
+    return [
+        f"- Texts are found by a beam search of width {decoder.beam_width}, guided by the language model of characters"
+        f" {decoder.language_model} with the weight {decoder.language_model_weight:g} and a bonus of"
+        f" {decoder.length_bonus:g} a character. `--decoder greedy` does without: faster, and better where texts are"
+        " like none of its languages."
     ]
 
 
@@ -168,6 +194,7 @@ def write_card(manifest: Manifest, *, errors: bool = False) -> str:
         f"- {_number(training, 'parameters'):,.0f} parameters, {_number(training, 'strips_seen'):,.0f} strips seen"
         + (f" after {' and '.join(earlier)}." if earlier else "."),
         *_weights(training),
+        *_search(manifest),
         f"- A text's confidence is the {_CONFIDENCES[manifest.confidence]}, calibrated with temperature "
         f"{manifest.temperature:g} on the validation sets.",
         f"- Torch and ONNX Runtime differ by at most {_number(training, 'parity'):.1g} in a probability.",

@@ -12,9 +12,8 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import cast, get_args
+from typing import cast
 
 import numpy as np
 import torch
@@ -32,11 +31,11 @@ from glyphline.models.bundle import (
     load_bundle,
     write_manifest,
 )
-from glyphline.models.decoding.confidence import Aggregate, fit_temperature
 from glyphline.models.errors import ImageError
 from glyphline.models.image import GreyImage, normalise
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.session import available_threads
+from glyphline.training.calibrate import calibrate
 from glyphline.training.card import write_card
 from glyphline.training.config import NetworkConfig, TrainingConfig
 from glyphline.training.datasets.build import build_set
@@ -52,7 +51,6 @@ from glyphline.training.networks.onnx_recurrent import OPSET
 from glyphline.training.networks.recogniser import RecogniserNetwork
 from glyphline.training.onnx_graphs import Head, make_graphs, write_graph
 from glyphline.training.parity import check_parity
-from glyphline.training.report.calibration import log_loss
 from glyphline.training.run_folder import free_target
 
 logger = logging.getLogger(__name__)
@@ -205,28 +203,6 @@ def _parameters(network: RecogniserNetwork, head: Head) -> Iterator[nn.Parameter
     part = network.ctc if head == "ctc" else network.decoder
     assert part is not None
     yield from part.parameters()
-
-
-def calibrate(recognizer: Recognizer, samples: list[Sample], right: list[bool]) -> tuple[float, Aggregate]:
-    """Finds what tells best, by its log loss, whether a text is right: a temperature and what is done with the symbols.
-
-    Args:
-        recognizer: The recogniser.
-        samples: Strips.
-        right: Whether it reads each right.
-    """
-
-    def confidences(aggregate: Aggregate, temperature: float) -> list[float]:
-        calibrated = recognizer.with_temperature(temperature, aggregate)
-        return [reading.confidence for reading in read_samples(calibrated, samples)]
-
-    found: list[tuple[float, float, Aggregate]] = []
-    for aggregate in get_args(Aggregate):
-        of = partial(confidences, aggregate)
-        temperature = round(fit_temperature(of, right, low=0.5, high=4.0, tolerance=0.05), 3)
-        found.append((log_loss(of(temperature), right), temperature, aggregate))
-    _, temperature, aggregate = min(found)
-    return temperature, aggregate
 
 
 def _finish(

@@ -158,8 +158,13 @@ def _levels(stream: NDArray[np.int64], size: int, order: int, minimum_count: int
     return levels
 
 
-def write_arpa(ngrams: CharacterNGrams, path: Path) -> None:
+def write_arpa(ngrams: CharacterNGrams, path: Path, decimals: int | None = None) -> None:
     """Writes a model as an ARPA file, in UTF-8 and packed by gzip if the name ends in `.gz`.
+
+    Args:
+        ngrams: The model.
+        path: The file.
+        decimals: Of each logarithm; None writes seven digits.
 
     Raises:
         OSError: If it cannot be written.
@@ -167,11 +172,11 @@ def write_arpa(ngrams: CharacterNGrams, path: Path) -> None:
     partial = path.with_name(f"{path.name}.partial")
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(partial, "wt", encoding="utf-8", newline="\n") as file:
-        _write(ngrams, file)
+        _write(ngrams, file, ".7g" if decimals is None else f".{decimals}f")
     partial.replace(path)
 
 
-def _write(ngrams: CharacterNGrams, file: TextIO) -> None:
+def _write(ngrams: CharacterNGrams, file: TextIO, form: str) -> None:
     file.write("\\data\\\n")
     file.writelines(f"ngram {length}={count}\n" for length, count in enumerate(ngrams.counts, 1))
     spellings: list[str] = [""]
@@ -184,9 +189,9 @@ def _write(ngrams: CharacterNGrams, file: TextIO) -> None:
         ]
         rows = zip(level.values.tolist(), spellings, level.backoffs.tolist(), strict=True)
         if length == len(ngrams.levels):
-            file.writelines(f"{value:.7g}\t{spelling}\n" for value, spelling, _ in rows)
+            file.writelines(f"{value:{form}}\t{spelling}\n" for value, spelling, _ in rows)
         else:
-            file.writelines(f"{value:.7g}\t{spelling}\t{backoff:.7g}\n" for value, spelling, backoff in rows)
+            file.writelines(f"{value:{form}}\t{spelling}\t{backoff:{form}}\n" for value, spelling, backoff in rows)
     file.write("\n\\end\\\n")
 
 

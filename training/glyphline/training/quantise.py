@@ -11,7 +11,6 @@ products gain nothing.
 from __future__ import annotations
 
 import logging
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
@@ -24,27 +23,15 @@ from numpy.typing import NDArray
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from glyphline.models.bundle import (
-    ERRORS_NAME,
-    MODEL_CARD_NAME,
-    Bundle,
-    Manifest,
-    Precision,
-    Variant,
-    load_bundle,
-    write_manifest,
-)
+from glyphline.models.bundle import Manifest, Precision, Variant, load_bundle
 from glyphline.models.error_rate import evaluate_pairs
-from glyphline.models.errors import ImageError
 from glyphline.models.image import GreyImage, normalise
 from glyphline.models.recognizer import Recognizer, bucket_width
 from glyphline.models.session import available_threads
-from glyphline.training.card import write_card
-from glyphline.training.config import TrainingConfig
-from glyphline.training.datasets.build import build_set
+from glyphline.training.amend import amended, known_samples, read_probe, rewrite
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import DataError, ExportError
-from glyphline.training.evaluate import find_set, read_samples
+from glyphline.training.evaluate import read_samples
 
 logger = logging.getLogger(__name__)
 
@@ -80,12 +67,12 @@ def quantise(
         ExportError: If the rate rises by more than the margin. The bundle is left as it was.
     """
     bundle = load_bundle(path)
-    calibration, comparison = split(_samples(bundle, data_sets, data_root), most)
+    calibration, comparison = split(known_samples(bundle, list(data_sets), data_root), most)
     without = bundle.manifest.model_copy(update={"variants": {}})
-    folder = Path(tempfile.mkdtemp(prefix=".int8-", dir=path.parent))
-    try:
-        for name in {*without.required_files, *without.graphs.values()}:
-            shutil.copy2(path / name, folder / name)
+    with amended(path) as folder:
+        for old in bundle.manifest.variants.values():
+            for name in old.graphs.values():
+                (folder / name).unlink()
         graphs = {}
         for role in _ROLES:
             if role in without.graphs:
@@ -93,28 +80,23 @@ def quantise(
                 logger.info("writing %s", graphs[role])
                 write_int8(path / without.graphs[role], folder / graphs[role], _batches(calibration, without))
         unknown = Variant(graphs=graphs, images=0, cer=0.0, cer_fp32=0.0, margin=margin, confidence=0.0)
-        write_manifest(folder, without.model_copy(update={"variants": {"int8": unknown}}))
+        made = rewrite(folder, without.model_copy(update={"variants": {"int8": unknown}}))
         rates, probes = {}, {}
         for precision in PRECISIONS:
-            recognizer = Recognizer.load(
-                load_bundle(folder), threads=available_threads(), precision=precision, verify_probe=False
-            )
+            recognizer = Recognizer.load(made, threads=available_threads(), precision=precision, verify_probe=False)
             readings = read_samples(recognizer, comparison)
             pairs = [(sample.text, reading.text) for sample, reading in zip(comparison, readings, strict=True)]
             rates[precision] = evaluate_pairs(pairs).cer
-            [probe] = recognizer.recognize([bundle.file(without.probe.image).read_bytes()])
-            if isinstance(probe, ImageError):
-                raise ExportError(f"the probe image cannot be read: {probe}")
-            probes[precision] = probe
+            probes[precision] = read_probe(recognizer)
         if not rates["int8"] <= rates["fp32"] + margin:
             raise ExportError(
                 f"{path}: int8 has a character error rate of {rates['int8']:.3%} on {len(comparison)} strips, fp32 "
                 f"{rates['fp32']:.3%}: that is more than {margin:.3%} above it, and no variant was written"
             )
-        if probes["int8"].text != without.probe.text:
+        text, confidence = probes["int8"]
+        if text != without.probe.text:
             raise ExportError(
-                f"{path}: int8 reads the probe as {probes['int8'].text!r}, fp32 as {without.probe.text!r}: "
-                "no variant was written"
+                f"{path}: int8 reads the probe as {text!r}, fp32 as {without.probe.text!r}: no variant was written"
             )
         variant = Variant(
             graphs=graphs,
@@ -122,36 +104,11 @@ def quantise(
             cer=round(rates["int8"], 6),
             cer_fp32=round(rates["fp32"], 6),
             margin=margin,
-            confidence=round(probes["int8"].confidence, 4),
+            confidence=confidence,
         )
-        manifest = without.model_copy(update={"variants": {"int8": variant}})
-        write_manifest(folder, manifest)
-        Recognizer.load(load_bundle(folder), precision="int8")  # with its probe, as every server will
-        _put(folder, path, bundle.manifest, graphs, manifest)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        finished = rewrite(folder, without.model_copy(update={"variants": {"int8": variant}}))
+        Recognizer.load(finished, precision="int8")  # with its probe, as every server will
     return variant
-
-
-def _put(folder: Path, path: Path, before: Manifest, graphs: dict[str, str], manifest: Manifest) -> None:
-    """Moves the finished variant into the bundle; a server that starts meanwhile finds either a fault or the whole."""
-    for old in before.variants.values():
-        for file in old.graphs.values():
-            (path / file).unlink(missing_ok=True)
-    for file in graphs.values():
-        (folder / file).replace(path / file)
-    (path / MODEL_CARD_NAME).write_text(write_card(manifest, errors=(path / ERRORS_NAME).exists()), encoding="utf-8")
-    write_manifest(path, manifest)
-
-
-def _samples(bundle: Bundle, data_sets: Sequence[str], data_root: Path) -> list[Sample]:
-    found = [find_set(name, data_root) for name in data_sets]
-    if not found:
-        config = bundle.manifest.training.get("config")
-        if not isinstance(config, dict):
-            raise DataError(f"{bundle.path}: the bundle does not say what it was trained on; name data sets")
-        found = [(settings, data_root) for settings in TrainingConfig.model_validate(config).validation.values()]
-    return [sample for settings, root in found for sample in build_set(settings, root)]
 
 
 def split(samples: Sequence[Sample], most: int) -> tuple[list[Sample], list[Sample]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from glyphline.models.decoding.ctc_alignment import Text, align, score_texts
 from glyphline.models.decoding.ctc_beam import Pruning, prefix_beam_search
-from glyphline.models.decoding.ctc_guided import GUIDED_PRUNING, guided_beam_search
+from glyphline.models.decoding.ctc_guided import LANGUAGE_MODEL_PRUNING, LEXICON_PRUNING, guided_beam_search
 from glyphline.models.decoding.distributions import FloatArray, calibrated_at, restrict
 from glyphline.models.decoding.options import ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
@@ -144,7 +144,8 @@ def _candidates(
     if guide is None:
         found = prefix_beam_search(log_probabilities, options.beam_width, pruning or Pruning())
         return dict.fromkeys([*_distinct(found, *limits), greedy], 0.0)
-    found = guided_beam_search(log_probabilities, options.beam_width, pruning or GUIDED_PRUNING, guide)
+    pruning = pruning or (LEXICON_PRUNING if guide.closed else LANGUAGE_MODEL_PRUNING)
+    found = guided_beam_search(log_probabilities, options.beam_width, pruning, guide)
     candidates = {text: guide.score(text) for text in (*found, greedy)}
     if not greedy:
         candidates[greedy] = guide.empty

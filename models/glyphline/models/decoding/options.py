@@ -59,7 +59,8 @@ class DecodingOptions:
             language model prefers short texts; a bonus makes up for that.
 
     A lexicon and a language model need the beam search: with either, `decoder=None` means one of width 20 at least, and
-    `greedy` is refused.
+    `greedy` is refused. A bundle may have a language model of its own, which counts where the decoder is left to the
+    bundle and there is neither a lexicon nor another language model.
     """
 
     decoder: Literal["greedy", "beam"] | None = None
@@ -108,13 +109,28 @@ class DecodingOptions:
         if alphabet is not None:
             self._check_fit(alphabet)
 
-    def resolve(self, alphabet: Alphabet, defaults: DecoderDefaults, max_output_length: int) -> "ResolvedOptions":
+    def leaves_guide_to(self, defaults: DecoderDefaults) -> bool:
+        """Whether the bundle's own language model counts.
+
+        Args:
+            defaults: The bundle's decoder.
+        """
+        return defaults.language_model is not None and self.decoder is None and not self.guided
+
+    def resolve(
+        self,
+        alphabet: Alphabet,
+        defaults: DecoderDefaults,
+        max_output_length: int,
+        language_model: CharacterModel | None = None,
+    ) -> "ResolvedOptions":
         """Completes the options by what the bundle says.
 
         Args:
             alphabet: The bundle's alphabet.
             defaults: The bundle's decoder.
             max_output_length: The bundle's maximum.
+            language_model: The bundle's own, if it has one; without it only costs can be told, and nothing is read.
 
         Returns:
             Options without gaps.
@@ -133,7 +149,9 @@ class DecodingOptions:
             max_output_length=min(self.max_output_length or max_output_length, max_output_length),
             allowed=None if self.allowed_characters is None else allowed_symbols(self.allowed_characters, alphabet),
             token_details=self.token_details,
-            guide=self._guide(alphabet),
+            guide=self._own_guide(alphabet, defaults, language_model)
+            if self.leaves_guide_to(defaults)
+            else self._guide(alphabet),
         )
 
     def width(self, defaults: DecoderDefaults) -> int:
@@ -181,6 +199,12 @@ class DecodingOptions:
             raise OptionsError("several_words", "the model's alphabet has no space to put between words")
         if isinstance(self.language_model, CharacterModel) and not self.language_model.fits(alphabet):
             self.language_model.bind(alphabet)
+
+    @staticmethod
+    def _own_guide(alphabet: Alphabet, defaults: DecoderDefaults, model: CharacterModel | None) -> Guide | None:
+        if model is None:
+            return None
+        return make_guide(alphabet, None, model, False, defaults.language_model_weight, defaults.length_bonus)
 
     def _guide(self, alphabet: Alphabet) -> Guide | None:
         if not self.guided:

@@ -80,7 +80,7 @@ def describe_model(label: str, recognizer: Recognizer, options: DecodingOptions)
         version=manifest.version,
         head=manifest.head,
         places=manifest.head in HEADS_WITH_PLACES,
-        decoder=_describe_decoder(resolved.beam_width, options),
+        decoder=_describe_decoder(resolved.beam_width, options, own=options.leaves_guide_to(manifest.decoder)),
         temperature=manifest.temperature,
         symbols=len(manifest.alphabet),
         parameters=_count(manifest, "parameters"),
@@ -92,14 +92,15 @@ def describe_model(label: str, recognizer: Recognizer, options: DecodingOptions)
     )
 
 
-def _describe_decoder(beam_width: int, options: DecodingOptions) -> str:
-    """Says how texts were searched, and what guided the search."""
+def _describe_decoder(beam_width: int, options: DecodingOptions, *, own: bool) -> str:
+    """Says how texts were searched, and what guided the search; `own` if that was the bundle's language model."""
     search = "greedy" if beam_width == 1 else f"beam search of width {beam_width}"
-    guides = [
-        name
-        for name, guide in (("a lexicon", options.lexicon), ("a language model", options.language_model))
-        if guide is not None
-    ]
+    possible = (
+        ("a lexicon", options.lexicon is not None),
+        ("a language model", options.language_model is not None),
+        ("the language model of the bundle", own),
+    )
+    guides = [name for name, there in possible if there]
     return f"{search} with {' and '.join(guides)}" if guides else search
 
 
