@@ -7,7 +7,6 @@ many rows as the beam is wide.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +15,15 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from glyphline.models.bundle import Bundle
-from glyphline.models.image import ImageSettings, normalise, read_image
-from glyphline.models.recognizer import bucket_width
+from glyphline.models.bundle import Bundle, Manifest
+from glyphline.models.image import normalise, read_image
+from glyphline.models.recognizer import MAX_COLUMNS
+from glyphline.models.runs import plan_runs
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyBatch:
-    """Images of one width bucket as the network takes them.
+    """Images of near widths as the network takes them.
 
     Attributes:
         images: Pixels `(batch, 1, height, width)`.
@@ -39,20 +39,24 @@ class ReadyBatch:
         return int(self.images.shape[0])
 
 
-def ready_batches(contents: Sequence[bytes], settings: ImageSettings, max_batch: int) -> list[ReadyBatch]:
-    """Decodes, scales and pads images into the batches that the recogniser forms of the same images."""
-    buckets: dict[int, list[NDArray[np.uint8]]] = defaultdict(list)
-    for content in contents:
-        pixels = normalise(read_image(content), settings)
-        buckets[bucket_width(pixels.shape[1])].append(pixels)
+def ready_batches(
+    contents: Sequence[bytes], manifest: Manifest, max_batch: int, *, multiple: int | None = None
+) -> list[ReadyBatch]:
+    """Decodes, scales and pads images into the runs that the recogniser forms if it is given all of them at once.
+
+    Padding is to the least multiple that the graph takes, or to `multiple`.
+    """
+    settings = manifest.image
+    multiple = multiple or manifest.width_multiple
+    strips = sorted((normalise(read_image(content), settings) for content in contents), key=lambda each: each.shape[1])
+    widths = [strip.shape[1] for strip in strips]
     batches = []
-    for width, members in sorted(buckets.items()):
-        for start in range(0, len(members), max_batch):
-            group = members[start : start + max_batch]
-            images = np.zeros((len(group), 1, settings.height, width), np.uint8)
-            for row, pixels in enumerate(group):
-                images[row, 0, :, : pixels.shape[1]] = pixels
-            batches.append(ReadyBatch(images, np.array([pixels.shape[1] for pixels in group], np.int64)))
+    for begin, end in plan_runs(widths, max_batch=max_batch, max_columns=MAX_COLUMNS, multiple=multiple):
+        width = -(-widths[end - 1] // multiple) * multiple
+        images = np.zeros((end - begin, 1, settings.height, width), np.uint8)
+        for row, strip in zip(images, strips[begin:end], strict=True):
+            row[0, :, : strip.shape[1]] = strip
+        batches.append(ReadyBatch(images, np.array(widths[begin:end], np.int64)))
     return batches
 
 

@@ -38,7 +38,7 @@ _states: list[_State] = []
 def _prepare(bundle: Path, contents: Sequence[bytes], sizes: Sequence[int]) -> None:
     """Loads the network and the ready arrays of this process, and runs each once."""
     loaded = load_bundle(bundle)
-    batches = {size: ready_batches(contents, loaded.manifest.image, size) for size in sizes}
+    batches = {size: ready_batches(contents, loaded.manifest, size) for size in sizes}
     network = BareNetwork(loaded)
     for batch in batches[max(sizes)]:
         network.run(batch)

@@ -1,8 +1,8 @@
 """The load that `serve.py` puts on a server: grpc.aio clients in a process of their own.
 
-Closed loop: a number of callers, each sending its next image when its last one is answered. Open loop: images arrive as
-a Poisson process whatever the server does, and an answer's time counts from when its image was due, so that a server
-that falls behind cannot hide it by slowing its callers.
+Closed loop: a number of callers, each sending its next call when its last one is answered. Open loop: calls arrive as a
+Poisson process whatever the server does, and an answer's time counts from when its call was due, so that a server that
+falls behind cannot hide it by slowing its callers.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from glyphline.recognition.v1 import recognition_pb2_grpc as services
 
 # A call that takes this long has failed: no benchmark waits for ever.
 DEADLINE_SECONDS = 60.0
+_CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,14 @@ class Task:
         contents: Encoded images.
         expected: Text that the recogniser reads in each, in this process's own run of it.
         config: Serialised `RecognitionConfig`.
+        images_per_call: Images of a call: of one by `Recognize`, of several by `BatchRecognize`.
     """
 
     target: str
     contents: Sequence[bytes]
     expected: Sequence[str]
     config: bytes
+    images_per_call: int = 1
 
 
 @dataclass(slots=True)
@@ -47,8 +50,8 @@ class Outcome:
 
     Attributes:
         seconds: Length of the window, until the last answer.
-        latencies: Seconds of each answered call.
-        errors: Number of failed calls by status code.
+        latencies: Seconds of each answered image, which are those of its call.
+        errors: Number of failed calls, or images of a call, by status code.
         different: Answers whose text is not the expected one.
         cpu_seconds: CPU time of the client's process.
     """
@@ -68,20 +71,43 @@ class Caller:
         config = messages.RecognitionConfig.FromString(task.config)
         # The generated class serves both kinds of channel; only its type stub tells them apart.
         self._stub = cast("services.RecognitionServiceAsyncStub", services.RecognitionServiceStub(channel))
-        self._requests = [
-            messages.RecognizeRequest(image=messages.Image(content=content), config=config) for content in task.contents
-        ]
+        images = [messages.Image(content=content) for content in task.contents]
+        self._requests = [messages.RecognizeRequest(image=image, config=config) for image in images]
+        self._batches = []
+        if task.images_per_call > 1:
+            runs = [
+                [(first + more) % len(images) for more in range(task.images_per_call)] for first in range(len(images))
+            ]
+            self._batches = [
+                messages.BatchRecognizeRequest(
+                    items=[messages.BatchItem(image=images[at]) for at in run], config=config
+                )
+                for run in runs
+            ]
         self._expected = task.expected
         self.outcome = Outcome()
 
     async def call(self, number: int, due: float) -> None:
-        """Has image `number` (counted round and round) read; its time counts from `due`."""
+        """Has image `number` (counted round and round) read, with those after it; its time counts from `due`."""
         index = number % len(self._requests)
         try:
-            response = await self._stub.Recognize(self._requests[index], timeout=DEADLINE_SECONDS)
+            if self._batches:
+                await self._call_for_several(index, due)
+            else:
+                response = await self._stub.Recognize(self._requests[index], timeout=DEADLINE_SECONDS)
+                self._note(index, response, due)
         except grpc.aio.AioRpcError as error:
             self.outcome.errors[error.code().name] += 1
-            return
+
+    async def _call_for_several(self, index: int, due: float) -> None:
+        answer = await self._stub.BatchRecognize(self._batches[index], timeout=DEADLINE_SECONDS)
+        for place, result in enumerate(answer.results, start=index):
+            if result.HasField("error"):
+                self.outcome.errors[_CODES[result.error.code]] += 1
+            else:
+                self._note(place % len(self._requests), result.response, due)
+
+    def _note(self, index: int, response: messages.RecognizeResponse, due: float) -> None:
         self.outcome.latencies.append(time.perf_counter() - due)
         if response.alternatives[0].text != self._expected[index]:
             self.outcome.different += 1
@@ -98,7 +124,7 @@ async def _closed(task: Task, concurrency: int, seconds: float) -> Outcome:
         async def keep_calling(number: int) -> None:
             while (now := time.perf_counter()) - begun < seconds:
                 await caller.call(number, now)
-                number += 1
+                number += task.images_per_call
 
         await asyncio.gather(*(keep_calling(int(start)) for start in starts))
         caller.outcome.seconds = time.perf_counter() - begun
@@ -107,7 +133,7 @@ async def _closed(task: Task, concurrency: int, seconds: float) -> Outcome:
 
 async def _open(task: Task, rate: float, seconds: float, seed: int) -> Outcome:
     random = np.random.default_rng(seed)
-    gaps = random.exponential(1 / rate, size=max(1, round(rate * seconds)))
+    gaps = random.exponential(task.images_per_call / rate, size=max(1, round(rate * seconds / task.images_per_call)))
     numbers = random.permutation(len(gaps))
     async with grpc.aio.insecure_channel(task.target) as channel:
         await channel.channel_ready()

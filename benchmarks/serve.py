@@ -2,16 +2,21 @@
 
 Closed loop (the default): `glyphline serve` with N workers is loaded by 1 and by 64 callers from a process of its own.
 The yardstick is N processes that each hold one bare session with one thread and feed it arrays that are ready (as many
-processes as callers where those are fewer). Both get windows of the same length in turns, round after round, so that a
-busy machine disturbs both alike. Shown are medians over the rounds: throughput and its ratio to the bare one, CPU time
-an image, latency, failed calls, and answers whose text differs from what the recogniser reads in this process. On a
-machine whose cores the client needs too, the ratio of CPU times says more than that of throughputs.
+processes as callers where those are fewer) of all images at once, in the cheapest runs. Both get windows of the same
+length in turns, round after round, so that a busy machine disturbs both alike. Shown are medians over the rounds:
+throughput and its ratio to the bare one, CPU time an image, latency, failed calls, and answers whose text differs from
+what the recogniser reads in this process.
+
+CPU time is shown for each kind of process. The client's is not the server's, but where there are no more cores than
+workers it is taken from theirs: "of what is left" is the served rate over the rate that the bare sessions would have if
+the same client ran beside them.
 
 Open loop (--rate): images arrive as a Poisson process at the rate given, whatever the server does; latency counts from
 when an image was due.
 
     python benchmarks/serve.py
     python benchmarks/serve.py --workers 2 --concurrency 1 16 64 --seconds 10 --rounds 5
+    python benchmarks/serve.py --concurrency 8 --images-per-call 8
     python benchmarks/serve.py --decoder beam --model digits-ctc --json > figures.json
     python benchmarks/serve.py --rate 100 200 --seconds 20 --rounds 1
 """
@@ -58,6 +63,11 @@ class Served:
     front_cpu_milliseconds: float
     outcome: Outcome
 
+    @property
+    def client_cores(self) -> float:
+        """Cores that the client kept busy."""
+        return self.outcome.cpu_seconds / self.outcome.seconds
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -67,15 +77,16 @@ class Figures:
         load: What was done: `64 callers`, `100 images/s`.
         images_per_second: Served.
         cpu_milliseconds: CPU time of the server an image, of all its processes.
-        front_cpu_milliseconds: Of it the front process's.
-        client_cpu_milliseconds: CPU time of the client an image.
+        front_cpu_milliseconds: Of it the front process's; the rest is the workers'.
+        client_cpu_milliseconds: CPU time of the client an image, which is not the server's.
         latency_milliseconds: Percentile → latency.
-        calls: Calls answered.
+        calls: Images answered.
         errors: Failed calls by status code.
         different: Answers unlike the recogniser's own.
         bare_images_per_second: Of the bare sessions; None for an open loop.
         bare_cpu_milliseconds: Of the bare sessions.
         throughput_ratio: Served over bare, a ratio in each round.
+        left_ratio: Served over what the client leaves of bare.
         cpu_ratio: Server's CPU time over the bare one's.
     """
 
@@ -91,6 +102,7 @@ class Figures:
     bare_images_per_second: float | None = None
     bare_cpu_milliseconds: float | None = None
     throughput_ratio: float | None = None
+    left_ratio: float | None = None
     cpu_ratio: float | None = None
 
 
@@ -105,8 +117,14 @@ def serve_window(server: Server, drive: Callable[[], Outcome]) -> Served:
     return Served(images / outcome.seconds, 1000 * cpu / images, 1000 * front / images, outcome)
 
 
-def summarise(load: str, served: list[Served], bare: list[BareWork]) -> Figures:
-    """Takes the medians over the rounds, and latencies and counts over all of them."""
+def share_left(window: Served, processes: int) -> float:
+    """Returns the share of the cores of so many processes that the client left them."""
+    free = available_threads() - processes
+    return 1.0 - max(0.0, window.client_cores - max(0, free)) / processes
+
+
+def summarise(load: str, served: list[Served], bare: list[BareWork], processes: int = 1) -> Figures:
+    """Takes the medians over the rounds, and latencies and counts over all of them; bare ran in so many processes."""
     outcomes = [window.outcome for window in served]
     latencies = np.concatenate([outcome.latencies for outcome in outcomes])
     figures = Figures(
@@ -129,6 +147,9 @@ def summarise(load: str, served: list[Served], bare: list[BareWork]) -> Figures:
             "bare_images_per_second": statistics.median(one.images_per_second for one in bare),
             "bare_cpu_milliseconds": statistics.median(one.cpu_milliseconds for one in bare),
             "throughput_ratio": statistics.median(one.images_per_second / two.images_per_second for one, two in pairs),
+            "left_ratio": statistics.median(
+                one.images_per_second / (two.images_per_second * share_left(one, processes)) for one, two in pairs
+            ),
             "cpu_ratio": statistics.median(one.cpu_milliseconds / two.cpu_milliseconds for one, two in pairs),
         }
     )
@@ -156,7 +177,8 @@ def measure_closed(arguments: argparse.Namespace, recognizer: Recognizer, task: 
     plan = []
     for concurrency in arguments.concurrency:
         processes = min(arguments.workers, concurrency)
-        plan.append((concurrency, processes, min(LARGEST_BATCH, max(1, concurrency // processes))))
+        images = concurrency * arguments.images_per_call
+        plan.append((concurrency, processes, min(LARGEST_BATCH, max(1, images // processes))))
     sizes = sorted({size for _, _, size in plan})
     served: dict[int, list[Served]] = {concurrency: [] for concurrency in arguments.concurrency}
     bare: dict[int, list[BareWork]] = {concurrency: [] for concurrency in arguments.concurrency}
@@ -179,8 +201,13 @@ def measure_closed(arguments: argparse.Namespace, recognizer: Recognizer, task: 
                         f"{by_them.images_per_second:.0f} bare"
                     )
     return [
-        summarise("1 caller" if concurrency == 1 else f"{concurrency} callers", served[concurrency], bare[concurrency])
-        for concurrency in served
+        summarise(
+            "1 caller" if concurrency == 1 else f"{concurrency} callers",
+            served[concurrency],
+            bare[concurrency],
+            processes,
+        )
+        for concurrency, processes, _ in plan
     ]
 
 
@@ -201,20 +228,21 @@ def measure_open(arguments: argparse.Namespace, task: Task, server: Server) -> l
 
 def show(figures: list[Figures], title: str, machine: dict[str, str]) -> None:
     """Prints the figures as a table."""
-    caption = "medians of the rounds; ratio: served / bare; CPU: milliseconds an image; p50 …: latency in milliseconds"
+    caption = "medians of the rounds; ratio: served / bare; CPU, front, …: milliseconds an image; p50 …: latency in ms"
     table = Table(title=title, caption=caption)
     compared = figures[0].throughput_ratio is not None
-    headings = ["load", "images/s", "CPU", "of it front", "client"]
-    headings[2:2] = ["bare", "ratio"] if compared else []
-    headings[5:5] = ["bare", "ratio"] if compared else []
+    headings = ["load", "images/s", "CPU", "front", "workers", "client"]
+    headings[3:3] = ["bare", "ratio"] if compared else []
+    headings[2:2] = ["bare", "ratio", "of what is left"] if compared else []
     for heading in (*headings, *figures[0].latency_milliseconds, "failed", "different text"):
         table.add_column(heading, justify="right")
     for row in figures:
         cells = [row.load, f"{row.images_per_second:.0f}", f"{row.cpu_milliseconds:.2f}"]
-        cells += [f"{row.front_cpu_milliseconds:.2f}", f"{row.client_cpu_milliseconds:.2f}"]
+        cells += [f"{row.front_cpu_milliseconds:.2f}", f"{row.cpu_milliseconds - row.front_cpu_milliseconds:.2f}"]
+        cells += [f"{row.client_cpu_milliseconds:.2f}"]
         if compared:
-            cells[2:2] = [f"{row.bare_images_per_second:.0f}", f"{row.throughput_ratio:.2f}"]
-            cells[5:5] = [f"{row.bare_cpu_milliseconds:.2f}", f"{row.cpu_ratio:.2f}"]
+            cells[3:3] = [f"{row.bare_cpu_milliseconds:.2f}", f"{row.cpu_ratio:.2f}"]
+            cells[2:2] = [f"{row.bare_images_per_second:.0f}", f"{row.throughput_ratio:.2f}", f"{row.left_ratio:.2f}"]
         table.add_row(
             *cells,
             *(f"{value:.1f}" for value in row.latency_milliseconds.values()),
@@ -236,6 +264,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 64], help="callers (default: 1 64)")
     parser.add_argument(
+        "--images-per-call", type=int, default=1, help="images of a call; of several by BatchRecognize (default: 1)"
+    )
+    parser.add_argument(
         "--rate", type=float, nargs="+", help="images a second, at random moments: an open loop instead"
     )
     parser.add_argument("--seconds", type=float, default=5.0, help="length of a window (default: 5)")
@@ -256,7 +287,7 @@ def main() -> int:
     expected = read_here(recognizer, contents, options)
     config = request_config(arguments, recognizer).SerializeToString()
     with serving(arguments.workers, ["--model-repository", str(root)]) as server:
-        task = Task(server.target, contents, expected, config)
+        task = Task(server.target, contents, expected, config, arguments.images_per_call)
         if arguments.rate:
             figures = measure_open(arguments, task, server)
         else:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from glyphline.models.bundle import MANIFEST_NAME, load_bundle
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
@@ -18,6 +17,7 @@ from glyphline.models.decoding.readings import Hypothesis
 from glyphline.models.errors import BundleError
 from glyphline.models.heads import Head
 from glyphline.models.image import GreyImage, ImageLimits
+from glyphline.models.joining import Run
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.repository import ModelRepository
 from glyphline.models.timings import StageTimings
@@ -44,18 +44,15 @@ class Recording:
         self.shapes: set[tuple[int, int]] = set()
 
     def read(
-        self,
-        images: NDArray[np.uint8],
-        widths: NDArray[np.int64],
-        options: ResolvedOptions,
-        temperature: float,
-        timings: StageTimings,
+        self, runs: Sequence[Run], options: ResolvedOptions, temperature: float, timings: StageTimings
     ) -> list[list[Hypothesis]]:
-        if images.shape[3] == self._broken:
-            raise RuntimeError("no kernel for this")
-        self.shapes.add((images.shape[0], images.shape[3]))
-        self._found = self._found or self._head.read(images[:1], widths[:1], options, temperature, timings)[0]
-        return [self._found] * len(images)
+        for images, widths in runs:
+            if images.shape[3] == self._broken:
+                raise RuntimeError("no kernel for this")
+            self.shapes.add((images.shape[0], images.shape[3]))
+            first = [(images[:1], widths[:1])]
+            self._found = self._found or self._head.read(first, options, temperature, timings)[0]
+        return [self._found for images, _ in runs for _ in images]
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from glyphline.models.decoding.options import ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
 from glyphline.models.errors import BundleError
 from glyphline.models.gpu import CUDA, TENSORRT, EngineShapes
+from glyphline.models.joining import Run, join_runs
 from glyphline.models.long_lines import Window, merge_frames
 from glyphline.models.session import Device, Provider, Session, open_session, session_device
 from glyphline.models.step_head import FUSED_BEAM_IMAGES, StepHead
@@ -40,24 +41,18 @@ class Head(Protocol):
         """The execution provider it runs on."""
 
     def read(
-        self,
-        images: NDArray[np.uint8],
-        widths: NDArray[np.int64],
-        options: ResolvedOptions,
-        temperature: float,
-        timings: StageTimings,
+        self, runs: Sequence[Run], options: ResolvedOptions, temperature: float, timings: StageTimings
     ) -> list[list[Hypothesis]]:
-        """Reads a batch of normalised images.
+        """Reads normalised images: run by run through the network, and all in one search.
 
         Args:
-            images: (batch, 1, height, width), zero beyond each image's own width.
-            widths: Width of each image (batch).
+            runs: The images. At least one run.
             options: Search, restrictions and limits.
             temperature: Calibrates confidences.
             timings: Is told the time spent.
 
         Returns:
-            The hypotheses of each image, best first, at least one.
+            The hypotheses of each image, in order, best first, at least one.
         """
 
 
@@ -194,18 +189,14 @@ class CtcHead:
         return session_device(self._session)
 
     def read(
-        self,
-        images: NDArray[np.uint8],
-        widths: NDArray[np.int64],
-        options: ResolvedOptions,
-        temperature: float,
-        timings: StageTimings,
+        self, runs: Sequence[Run], options: ResolvedOptions, temperature: float, timings: StageTimings
     ) -> list[list[Hypothesis]]:
-        """Reads a batch of normalised images, as `Head.read` says."""
+        """Reads normalised images, as `Head.read` says."""
         with timings.measure("infer"):
-            log_probabilities, lengths = self._session.run(self.outputs, {"images": images, "widths": widths})
+            found = [self._session.run(self.outputs, {"images": images, "widths": widths}) for images, widths in runs]
         with timings.measure("search"):
-            return decode_ctc(log_probabilities, lengths, options, temperature=temperature)
+            joined = join_runs([dict(zip(self.outputs, one, strict=True)) for one in found])
+            return decode_ctc(joined["log_probabilities"], joined["lengths"], options, temperature=temperature)
 
     def read_windows(
         self,

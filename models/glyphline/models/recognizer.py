@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import groupby
-from math import lcm
 from pathlib import Path
 from typing import Self
 
@@ -14,42 +12,27 @@ from numpy.typing import NDArray
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.bundle import MANIFEST_NAME, Bundle, Precision, load_bundle
 from glyphline.models.decoding.confidence import Aggregate, hypothesis_confidence, line_confidence
-from glyphline.models.decoding.language_model import CharacterModel
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
 from glyphline.models.decoding.readings import Alternative, Hypothesis, Reading, Token
 from glyphline.models.errors import BundleError, ImageError, OptionsError
-from glyphline.models.gpu import LARGEST_ENGINE_BATCH, TENSORRT
+from glyphline.models.gpu import TENSORRT
 from glyphline.models.heads import CtcHead, Head, open_head
 from glyphline.models.image import GreyImage, ImageLimits, normalise, read_image
+from glyphline.models.joining import Run
 from glyphline.models.long_lines import LONGEST_LINE, WINDOW, plan_windows, readable_width, widest_strip
 from glyphline.models.repository import DEFAULT_NAME, ModelRepository, pretrained_root
-from glyphline.models.runs import plan_runs
+from glyphline.models.runs import BUCKET_STEP, MAX_COLUMNS, RunPlanner, bucket_width
 from glyphline.models.session import Device, Provider
 from glyphline.models.timings import StageTimings
 
 __all__ = ["BUCKET_STEP", "MAX_COLUMNS", "Recognizer", "StageTimings", "bucket_width", "load_recognizer"]
 
-BUCKET_STEP = 16  # pixels of normalised width; for a provider of few shapes the least step is twice that
-MAX_COLUMNS = 8192  # of one batch: memory grows with them, and beyond this speed does not
 _PROBE_TOLERANCE = 1e-2  # of confidence; processors and versions of ONNX Runtime differ by far less
 
 _ROUGH_TOLERANCE = 3e-2  # the same where sums are rounded to bfloat16 or TF32
 
 _DEFAULT_OPTIONS = DecodingOptions()
 _DEFAULT_LIMITS = ImageLimits()
-
-
-def bucket_width(width: int, multiple: int = BUCKET_STEP) -> int:
-    """Rounds a normalised width up, so that images of similar width count as of one.
-
-    Args:
-        width: Of a normalised image, at least 1.
-        multiple: The result is a multiple of it.
-
-    Returns:
-        The width, which depends on nothing but the image.
-    """
-    return -(-width // multiple) * multiple
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,14 +57,7 @@ class Recognizer:
     neither the other images of the call nor their order.
     """
 
-    def __init__(
-        self,
-        bundle: Bundle,
-        head: Head,
-        precision: Precision = "fp32",
-        threads: int = 1,
-        language_model: CharacterModel | None = None,
-    ) -> None:
+    def __init__(self, bundle: Bundle, head: Head, precision: Precision = "fp32", threads: int = 1) -> None:
         """Puts a recogniser together; `load` is the usual way to one.
 
         Args:
@@ -89,18 +65,14 @@ class Recognizer:
             head: The opened networks of the bundle.
             precision: Which variant of the networks they are.
             threads: Threads that images are decoded with.
-            language_model: The bundle's own.
         """
         self.bundle = bundle
-        self.language_model = language_model
         self.precision = precision
         self.alphabet = Alphabet(bundle.manifest.alphabet)
         self._head = head
         self._threads = threads
         self._decoders = ThreadPoolExecutor(threads, "glyphline-decode") if threads > 1 else None
-        # OpenVINO and a GPU prepare themselves anew for every shape: they are given few widths, and batches of 1, 2, 4,
-        # 8 and so on.
-        self._few_shapes = not head.provider.startswith("CPUExecutionProvider")
+        self._planner = RunPlanner(bundle.manifest, head.provider)
         self._settings = bundle.manifest.image.model_copy(update={"max_width": widest_strip(bundle.manifest)})
 
     @classmethod
@@ -146,7 +118,7 @@ class Recognizer:
             precision=precision,
             memory=memory,
         )
-        recognizer = cls(bundle, head, precision, threads, _read_language_model(bundle, alphabet))
+        recognizer = cls(bundle, head, precision, threads)
         if verify_probe:
             recognizer.verify_probe()
         return recognizer
@@ -168,14 +140,7 @@ class Recognizer:
             Images and width of every run that strips can come to, those that take most memory first, so that what the
             others need is there already; nothing for ONNX Runtime's CPU kernels, which take any shape as it comes.
         """
-        if not self._few_shapes:
-            return []
-        widest = self.bundle.manifest.image.max_width
-        widths = sorted({self._bucket(width) for width in range(1, widest + 1)})
-        shapes = [
-            (1 << power, width) for width in widths for power in range(self._largest_run(width, max_batch).bit_length())
-        ]
-        return sorted(shapes, key=lambda shape: shape[0] * shape[1], reverse=True)
+        return self._planner.shapes(max_batch)
 
     def with_temperature(self, temperature: float, confidence: Aggregate | None = None) -> Self:
         """Returns the same recogniser with other confidences; the networks are shared, the texts stay the same.
@@ -186,8 +151,7 @@ class Recognizer:
         """
         changes = {"temperature": temperature, "confidence": confidence or self.bundle.manifest.confidence}
         manifest = self.bundle.manifest.model_copy(update=changes)
-        bundle = replace(self.bundle, manifest=manifest)
-        return type(self)(bundle, self._head, self.precision, self._threads, self.language_model)
+        return type(self)(replace(self.bundle, manifest=manifest), self._head, self.precision, self._threads)
 
     def recognize(
         self,
@@ -219,7 +183,7 @@ class Recognizer:
             raise OptionsError("max_batch", f"must be at least 1, not {max_batch}")
         timings = timings if timings is not None else StageTimings()
         manifest = self.bundle.manifest
-        resolved = options.resolve(self.alphabet, manifest.decoder, manifest.max_output_length, self.language_model)
+        resolved = options.resolve(self.alphabet, manifest.decoder, manifest.max_output_length)
         outcomes: dict[int, Reading | ImageError] = {}
         strips: list[_Strip] = []
         with timings.measure("decode_image"):
@@ -229,14 +193,15 @@ class Recognizer:
                 else:
                     strips.append(prepared)
         strips.sort(key=lambda strip: strip.columns)
-        widest = self._bucket(manifest.image.max_width)
+        widest = self._planner.padded(manifest.image.max_width)
         while strips and strips[-1].columns > widest:
             # A limit on the text's length is meant for strips: of a line it would cut off most.
             unlimited = replace(resolved, max_output_length=options.max_output_length or LONGEST_LINE)
             line = strips.pop()
             outcomes[line.index] = self._read_line(line, unlimited, timings)
-        for begin, end in self._plan([strip.columns for strip in strips], max_batch):
-            outcomes.update(self._read_run(strips[begin:end], resolved, timings))
+        for runs in self._planner.plan([strip.columns for strip in strips], max_batch):
+            members = [strips[begin:end] for begin, end in runs]
+            outcomes.update(self._read_runs(members, resolved, timings))
         return [outcomes[index] for index in range(len(images))]
 
     def verify_probe(self) -> None:
@@ -264,20 +229,6 @@ class Recognizer:
                 f"{file}: the probe's confidence is {outcome.confidence:.4f}, {MANIFEST_NAME} says {expected:.4f}"
             )
 
-    def _bucket(self, width: int) -> int:
-        """Returns the width that strips of a normalised width are padded to.
-
-        Of few widths each is an eighth to a sixteenth from the next, the narrow ones 32 columns.
-        """
-        step = max(2 * BUCKET_STEP, 1 << max(0, (width - 1).bit_length() - 4)) if self._few_shapes else 1
-        return bucket_width(width, lcm(step, self.bundle.manifest.width_multiple))
-
-    def _largest_run(self, width: int, max_batch: int) -> int:
-        """Returns the most images of a width in one run."""
-        if self._head.provider == TENSORRT:
-            max_batch = min(max_batch, LARGEST_ENGINE_BATCH)
-        return max(1, min(max_batch, MAX_COLUMNS // width))
-
     def _prepare_all(self, images: Sequence[bytes | GreyImage], limits: ImageLimits) -> Iterable[_Strip | ImageError]:
         """Yields for each image its strip, or why there is none, in order."""
 
@@ -297,39 +248,26 @@ class Recognizer:
         readable_width(grey.width, grey.height, self.bundle.manifest)  # refuses what `normalise` would refuse less well
         return _Strip(index, normalise(grey, self._settings), grey.width, grey.height)
 
-    def _plan(self, widths: Sequence[int], max_batch: int) -> Iterator[tuple[int, int]]:
-        """Cuts strips that are ordered by width into runs; yields where each begins and ends."""
-        if not self._few_shapes:
-            multiple = self.bundle.manifest.width_multiple
-            yield from plan_runs(widths, max_batch=max_batch, max_columns=MAX_COLUMNS, multiple=multiple)
-            return
-        begin = 0
-        for bucket, members in groupby(widths, self._bucket):
-            count = sum(1 for _ in members)
-            while count:
-                size = min(self._largest_run(bucket, max_batch), count)
-                size = 1 << (size.bit_length() - 1)
-                yield begin, begin + size
-                begin, count = begin + size, count - size
-
-    def _read_run(
-        self, strips: Sequence[_Strip], options: ResolvedOptions, timings: StageTimings
+    def _read_runs(
+        self, runs: Sequence[Sequence[_Strip]], options: ResolvedOptions, timings: StageTimings
     ) -> Iterator[tuple[int, Reading]]:
-        """Reads strips in one run, padded to the widest of them, which is the last."""
-        manifest = self.bundle.manifest
-        width = self._bucket(strips[-1].columns)
-        batch = np.zeros((len(strips), 1, manifest.image.height, width), dtype=np.uint8)
-        widths = np.array([strip.columns for strip in strips], dtype=np.int64)
-        for row, strip in zip(batch, strips, strict=True):
-            row[0, :, : strip.columns] = strip.pixels
-        timings.batches.append((len(strips), 1.0 - float(widths.sum()) / (len(strips) * width)))
-        found = self._head.read(batch, widths, options, manifest.temperature, timings)
+        """Reads the strips of several runs."""
+        batches = [self._batch(run, timings) for run in runs]
+        found = self._head.read(batches, options, self.bundle.manifest.temperature, timings)
+        strips = [strip for run in runs for strip in run]
         with timings.measure("search"):
-            return zip(
-                [strip.index for strip in strips],
-                [self._reading(hypotheses, strip, options) for hypotheses, strip in zip(found, strips, strict=True)],
-                strict=True,
-            )
+            for hypotheses, strip in zip(found, strips, strict=True):
+                yield strip.index, self._reading(hypotheses, strip, options)
+
+    def _batch(self, strips: Sequence[_Strip], timings: StageTimings) -> Run:
+        """Pads the strips of one run to the widest of them, which is the last."""
+        width = self._planner.padded(strips[-1].columns)
+        images = np.zeros((len(strips), 1, self.bundle.manifest.image.height, width), dtype=np.uint8)
+        widths = np.array([strip.columns for strip in strips], dtype=np.int64)
+        for image, strip in zip(images, strips, strict=True):
+            image[0, :, : strip.columns] = strip.pixels
+        timings.batches.append((len(strips), 1.0 - float(widths.sum()) / (len(strips) * width)))
+        return images, widths
 
     def _read_line(self, strip: _Strip, options: ResolvedOptions, timings: StageTimings) -> Reading:
         """Reads a strip that is too wide to be read in one piece; only a CTC head is given such."""
@@ -378,23 +316,6 @@ class Recognizer:
                 # What lies in the padding is moved to the image's edge, where it keeps the width of a frame.
                 span = min(max(left, 0.0), width - frame), max(min(right, width), frame)
             yield Token(text=self.alphabet.symbols[symbol - 1], confidence=line_confidence([value]), span=span)
-
-
-def _read_language_model(bundle: Bundle, alphabet: Alphabet) -> CharacterModel | None:
-    """Reads the bundle's own language model and makes it ready.
-
-    Raises:
-        BundleError: If it is no such model, or knows nothing of the alphabet.
-    """
-    name = bundle.manifest.decoder.language_model
-    if name is None:
-        return None
-    try:
-        model = CharacterModel.read(bundle.file(name))
-        model.bind(alphabet)
-    except OptionsError as error:
-        raise BundleError(f"{bundle.file(name)}: {error.message}") from error
-    return model
 
 
 def load_recognizer(

@@ -11,6 +11,7 @@ from glyphline.models.decoding.attention import StepOutput, decode_attention
 from glyphline.models.decoding.fused import FUSED_INPUTS, FusedOutput, fused_inputs, fused_outputs, read_fused
 from glyphline.models.decoding.options import ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
+from glyphline.models.joining import Run, join_runs
 from glyphline.models.session import Session, session_device
 from glyphline.models.timings import StageTimings
 
@@ -73,15 +74,13 @@ class StepHead:
         return session_device(self._encoder)
 
     def read(
-        self,
-        images: NDArray[np.uint8],
-        widths: NDArray[np.int64],
-        options: ResolvedOptions,
-        temperature: float,
-        timings: StageTimings,
+        self, runs: Sequence[Run], options: ResolvedOptions, temperature: float, timings: StageTimings
     ) -> list[list[Hypothesis]]:
-        """Reads a batch of normalised images, as `Head.read` says."""
-        return self.decode(self.encode(images, widths, timings), options, temperature, timings)
+        """Reads normalised images, as `Head.read` says; what stays on a GPU is searched run by run."""
+        encoded: list[Encoded] = [self.encode(*run, timings) for run in runs]
+        if self._binder is None:
+            encoded = [join_runs(encoded)]
+        return [found for one in encoded for found in self.decode(one, options, temperature, timings)]
 
     def encode(self, images: NDArray[np.uint8], widths: NDArray[np.int64], timings: StageTimings) -> Encoded:
         """Runs the encoder on a batch of normalised images."""

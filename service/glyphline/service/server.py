@@ -29,6 +29,7 @@ from glyphline.service.grpc_metrics import MetricsInterceptor
 from glyphline.service.guides import load_guides
 from glyphline.service.health import Health
 from glyphline.service.logs import configure_logging
+from glyphline.service.memory import keep_what_is_here
 from glyphline.service.messages import WorkerConfig
 from glyphline.service.metrics import Metrics
 from glyphline.service.metrics_endpoint import MetricsEndpoint
@@ -315,6 +316,7 @@ async def _serve(settings: ServerSettings, on_ready: Callable[[Server], None] | 
         await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             starting.result()
+            keep_what_is_here()
             if on_ready is not None:
                 on_ready(server)
             await stopping
