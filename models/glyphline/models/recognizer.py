@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.bundle import MANIFEST_NAME, Bundle, Precision, load_bundle
 from glyphline.models.decoding.confidence import Aggregate, hypothesis_confidence, line_confidence
+from glyphline.models.decoding.language_model import CharacterModel
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
 from glyphline.models.decoding.readings import Alternative, Hypothesis, Reading, Token
 from glyphline.models.errors import BundleError, ImageError, OptionsError
@@ -57,7 +58,14 @@ class Recognizer:
     neither the other images of the call nor their order.
     """
 
-    def __init__(self, bundle: Bundle, head: Head, precision: Precision = "fp32", threads: int = 1) -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        head: Head,
+        precision: Precision = "fp32",
+        threads: int = 1,
+        language_model: CharacterModel | None = None,
+    ) -> None:
         """Puts a recogniser together; `load` is the usual way to one.
 
         Args:
@@ -65,8 +73,10 @@ class Recognizer:
             head: The opened networks of the bundle.
             precision: Which variant of the networks they are.
             threads: Threads that images are decoded with.
+            language_model: The bundle's own.
         """
         self.bundle = bundle
+        self.language_model = language_model
         self.precision = precision
         self.alphabet = Alphabet(bundle.manifest.alphabet)
         self._head = head
@@ -118,7 +128,7 @@ class Recognizer:
             precision=precision,
             memory=memory,
         )
-        recognizer = cls(bundle, head, precision, threads)
+        recognizer = cls(bundle, head, precision, threads, _read_language_model(bundle, alphabet))
         if verify_probe:
             recognizer.verify_probe()
         return recognizer
@@ -151,7 +161,8 @@ class Recognizer:
         """
         changes = {"temperature": temperature, "confidence": confidence or self.bundle.manifest.confidence}
         manifest = self.bundle.manifest.model_copy(update=changes)
-        return type(self)(replace(self.bundle, manifest=manifest), self._head, self.precision, self._threads)
+        bundle = replace(self.bundle, manifest=manifest)
+        return type(self)(bundle, self._head, self.precision, self._threads, self.language_model)
 
     def recognize(
         self,
@@ -183,7 +194,7 @@ class Recognizer:
             raise OptionsError("max_batch", f"must be at least 1, not {max_batch}")
         timings = timings if timings is not None else StageTimings()
         manifest = self.bundle.manifest
-        resolved = options.resolve(self.alphabet, manifest.decoder, manifest.max_output_length)
+        resolved = options.resolve(self.alphabet, manifest.decoder, manifest.max_output_length, self.language_model)
         outcomes: dict[int, Reading | ImageError] = {}
         strips: list[_Strip] = []
         with timings.measure("decode_image"):
@@ -316,6 +327,23 @@ class Recognizer:
                 # What lies in the padding is moved to the image's edge, where it keeps the width of a frame.
                 span = min(max(left, 0.0), width - frame), max(min(right, width), frame)
             yield Token(text=self.alphabet.symbols[symbol - 1], confidence=line_confidence([value]), span=span)
+
+
+def _read_language_model(bundle: Bundle, alphabet: Alphabet) -> CharacterModel | None:
+    """Reads the bundle's own language model and makes it ready.
+
+    Raises:
+        BundleError: If it is no such model, or knows nothing of the alphabet.
+    """
+    name = bundle.manifest.decoder.language_model
+    if name is None:
+        return None
+    try:
+        model = CharacterModel.read(bundle.file(name))
+        model.bind(alphabet)
+    except OptionsError as error:
+        raise BundleError(f"{bundle.file(name)}: {error.message}") from error
+    return model
 
 
 def load_recognizer(
