@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from pathlib import Path
 
 from rich.console import Console
@@ -20,7 +20,7 @@ def describe_machine() -> dict[str, str]:
         "cores": str(available_threads()),
         "load": f"{os.getloadavg()[0]:.2f}",
         "python": platform.python_version(),
-        **{package: version(package) for package in ("onnxruntime", "numpy", "pillow", "grpcio")},
+        **{package: version(package) for package in (_runtime(), "numpy", "pillow", "grpcio")},
     }
 
 
@@ -31,6 +31,11 @@ def print_report(table: Table, machine: dict[str, str]) -> None:
         console = Console(width=160)
     console.print(table)
     console.print(", ".join(f"{name} {value}" for name, value in machine.items()), soft_wrap=True)
+
+
+def _runtime() -> str:
+    """Returns which distribution of ONNX Runtime is installed."""
+    return "onnxruntime" if any(distributions(name="onnxruntime")) else "onnxruntime-gpu"
 
 
 def _processor() -> str:
