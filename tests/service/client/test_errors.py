@@ -79,6 +79,12 @@ def call_error(code: grpc.StatusCode, details: str) -> grpc.aio.AioRpcError:
             "the server at host:1 cannot be found: its name is not known",
         ),
         (grpc.StatusCode.UNAVAILABLE, "Stream removed", "the server at host:1 broke the connection off"),
+        (grpc.StatusCode.UNAVAILABLE, "no healthy upstream", "the server at host:1 cannot be reached"),
+        (
+            grpc.StatusCode.PERMISSION_DENIED,
+            "RBAC: access denied",
+            "the server at host:1 does not allow it, or what is before it",
+        ),
         (grpc.StatusCode.CANCELLED, "CANCELLED", "the server at host:1 ended the call"),
         (grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded", "the server at host:1 gave no answer in time"),
         (
@@ -105,6 +111,20 @@ def test_complaint_11_a_call_that_the_servers_copy_of_the_deadline_ended_is_late
     assert type(from_call(failure, remaining=0.001)) is DeadlineExceededError
     assert type(from_call(failure, remaining=-1.0)) is DeadlineExceededError
     assert type(from_call(failure, remaining=1.0)) is UnavailableError
+
+
+@pytest.mark.parametrize("details", ["Received RST_STREAM with error code 2", "Internal error from Core"])
+def test_a_call_that_broke_behind_a_proxy_is_no_fault_of_the_server(details: str) -> None:
+    """gRPC tells of it as of an internal error; the server's own have a reason."""
+    failure = call_error(grpc.StatusCode.INTERNAL, details)
+    error = from_call(failure, "host:1")
+    assert isinstance(error, UnavailableError)
+    assert error.retryable
+    assert "broke the connection off" in str(error)
+    assert isinstance(from_call(failure, remaining=0.0), DeadlineExceededError)
+    own = from_call(call_error(grpc.StatusCode.INTERNAL, "something else"))
+    assert not isinstance(own, UnavailableError)
+    assert not own.retryable
 
 
 def test_a_message_that_is_too_large_is_the_callers_fault() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Sequence
 from types import TracebackType
@@ -22,6 +23,7 @@ from glyphline.service.client.errors import (
     RecognitionError,
     UnavailableError,
     from_call,
+    is_send_failure,
 )
 from glyphline.service.client.images import ImageInput, load_image
 from glyphline.service.client.requests import (
@@ -269,6 +271,8 @@ class AsyncClient:
             RecognitionError: If the stream as a whole fails. It is not tried again.
         """
         self._begin(timeout)
+        loop = asyncio.get_running_loop()
+        deadline = math.inf if timeout is None else loop.time() + timeout
         config = make_config(model, version, options, priority)
         failure: list[Exception] = []
         outcomes: asyncio.Queue[tuple[str, Outcome] | BaseException | None] = asyncio.Queue()
@@ -304,7 +308,8 @@ class AsyncClient:
         try:
             while (outcome := await outcomes.get()) is not None:
                 if isinstance(outcome, grpc.RpcError):
-                    raise from_call(outcome, self._target) from outcome
+                    reason = await self._reason(outcome, config, deadline)
+                    raise from_call(reason, self._target, deadline - loop.time()) from outcome
                 if isinstance(outcome, BaseException):
                     raise outcome
                 places.release()
@@ -313,6 +318,21 @@ class AsyncClient:
             call.cancel()
             receiver.cancel()
             await asyncio.wait({receiver})
+
+    async def _reason(self, failure: grpc.RpcError, config: api.RecognitionConfig, deadline: float) -> grpc.RpcError:
+        """Finds out why a stream failed, where gRPC says only that it could not send.
+
+        gRPC's asyncio stack says so, and no more, whenever a call ends while there is more to send. A server that ends
+        a stream does so for what is asked with all its items, and for that it refuses a call without items as well.
+        """
+        remaining = min(deadline - asyncio.get_running_loop().time(), self._timeout)
+        if is_send_failure(failure) and remaining > 0:
+            try:
+                request = api.BatchRecognizeRequest(config=config)
+                await self._recognition.BatchRecognize(request, timeout=remaining, metadata=self._metadata)
+            except grpc.RpcError as reason:
+                return reason
+        return failure
 
     async def list_models(self, *, timeout: float | None = None) -> list[ModelInfo]:
         """Lists the models of the server, by name and then version.

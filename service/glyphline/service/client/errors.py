@@ -28,17 +28,25 @@ __all__ = [
     "from_call",
     "from_status",
     "input_error",
+    "is_send_failure",
 ]
 
 _CHANNEL_CLOSED = "Channel closed!"  # what gRPC says of calls whose client was closed
+_SEND_FAILED = "Internal error from Core"  # what gRPC says where a call ended before all was sent
 _DEADLINE_TOLERANCE_SECONDS = 0.05
 _TOO_LARGE = re.compile(r"larger than max \((\d+) vs\. (\d+)\)")
 _UNRESOLVED = re.compile(r"resol(ve|ving|ution)|DNS|hostname", re.IGNORECASE)
-_UNREACHABLE = re.compile(r"connect(ing)? to|connections to|refused|timed out", re.IGNORECASE)
+_BROKEN = re.compile(rf"RST_STREAM|^{_SEND_FAILED}$")  # a connection behind a proxy ended, or the stream itself
+_UNREACHABLE = re.compile(
+    r"connect(ing)? to|connections to|refused|timed out|connect error|no healthy upstream|keepalive", re.IGNORECASE
+)
 _FAILURES = {
     grpc.StatusCode.UNAVAILABLE: "broke the connection off",
     grpc.StatusCode.CANCELLED: "ended the call",
     grpc.StatusCode.DEADLINE_EXCEEDED: "gave no answer in time",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: "takes no more at the moment, or what is before it",
+    grpc.StatusCode.PERMISSION_DENIED: "does not allow it, or what is before it",
+    grpc.StatusCode.UNAUTHENTICATED: "does not know the caller, or what is before it",
     grpc.StatusCode.UNIMPLEMENTED: "does not know the call; is it a Glyphline server?",
 }
 _DETAILS_KEY = "grpc-status-details-bin"
@@ -187,9 +195,12 @@ def from_call(error: grpc.RpcError, target: str = "", remaining: float = math.in
         remaining: Seconds until the caller's deadline.
     """
     code, message, trailers = _describe(error)
-    if code is grpc.StatusCode.CANCELLED and remaining <= _DEADLINE_TOLERANCE_SECONDS:
+    broken = code is grpc.StatusCode.INTERNAL and bool(_BROKEN.search(message))
+    if (broken or code is grpc.StatusCode.CANCELLED) and remaining <= _DEADLINE_TOLERANCE_SECONDS:
         # The server's copy of the deadline was the first to pass, and HTTP/2 has no other word for that.
         code, message = grpc.StatusCode.DEADLINE_EXCEEDED, ""
+    elif broken:
+        code = grpc.StatusCode.UNAVAILABLE
     for key, value in trailers:
         if key == _DETAILS_KEY and isinstance(value, bytes):
             try:
@@ -208,6 +219,12 @@ def from_call(error: grpc.RpcError, target: str = "", remaining: float = math.in
         )
     server = f"the server at {target}" if target else "the server"
     return _KINDS.get(code, RecognitionError)(code, f"{server} {_failure(code, message)}", debug=message)
+
+
+def is_send_failure(error: grpc.RpcError) -> bool:
+    """Tells whether gRPC says of a call only that something could not be sent, and not how the call ended."""
+    code, message, _ = _describe(error)
+    return code is grpc.StatusCode.INTERNAL and message == _SEND_FAILED
 
 
 def input_error(error: Exception, source: object = None) -> InputError:

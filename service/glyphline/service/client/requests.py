@@ -36,6 +36,12 @@ __all__ = [
 Priority: TypeAlias = Literal["low", "normal", "high"]
 
 MAX_MESSAGE_BYTES = 64 * 2**20
+# While a call is in progress the other end is asked so often whether it is there, and has as long to answer: else a
+# call on a connection that nobody ended, as when a machine is gone, would wait for its whole deadline. A server allows
+# pings every 10 s, unless it is told otherwise.
+KEEPALIVE_SECONDS = 12.0
+# A server that is back is found within this, however long it was away: gRPC's own longest pause is two minutes.
+_RECONNECT_SECONDS = 2.0
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 _PRIORITIES: dict[str, api.Priority] = {
@@ -47,12 +53,25 @@ _ITEM_OVERHEAD_BYTES = 64  # tags, lengths and ids around the image and the refe
 
 
 def channel_options(max_message_bytes: int) -> list[tuple[str, int | str]]:
-    """Returns the options of a channel: one message limit for both ways, all addresses in turn, no hidden retries."""
+    """Returns the options of a channel: how large messages are, who is asked, and how soon what is gone is noticed.
+
+    Args:
+        max_message_bytes: Largest message, both ways.
+    """
     return [
         ("grpc.max_receive_message_length", max_message_bytes),
         ("grpc.max_send_message_length", max_message_bytes),
         ("grpc.lb_policy_name", "round_robin"),
-        ("grpc.enable_retries", 0),
+        ("grpc.enable_retries", 0),  # none that are hidden from the caller's policy
+        ("grpc.keepalive_time_ms", round(1000 * KEEPALIVE_SECONDS)),
+        ("grpc.keepalive_timeout_ms", round(1000 * KEEPALIVE_SECONDS)),
+        (
+            "grpc.http2.ping_timeout_ms",
+            round(1000 * KEEPALIVE_SECONDS),
+        ),  # gRPC's own pings, which go first
+        ("grpc.http2.max_pings_without_data", 0),  # as many as a long call takes
+        ("grpc.initial_reconnect_backoff_ms", 200),
+        ("grpc.max_reconnect_backoff_ms", round(1000 * _RECONNECT_SECONDS)),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -264,6 +265,7 @@ class Client:
             RecognitionError: If the stream as a whole fails. It is not tried again.
         """
         self._begin(timeout)
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
         config = make_config(model, version, options, priority)
         failure: list[Exception] = []
         outcomes: SimpleQueue[tuple[str, Outcome] | Exception | None] = SimpleQueue()
@@ -302,7 +304,7 @@ class Client:
         try:
             while (outcome := outcomes.get()) is not None:
                 if isinstance(outcome, grpc.RpcError):
-                    raise from_call(outcome, self._target) from outcome
+                    raise from_call(outcome, self._target, deadline - time.monotonic()) from outcome
                 if isinstance(outcome, Exception):
                     raise outcome
                 places.release()
