@@ -51,8 +51,18 @@ def test_a_server_is_measured_beside_bare_sessions(repository_root: Path) -> Non
         assert row["calls"] > 0
         assert row["errors"] == {}
         assert row["different"] == 0
-        assert row["throughput_ratio"] > 0
+        assert row["left_ratio"] >= row["throughput_ratio"] > 0
         assert set(row["latency_milliseconds"]) == {"p50", "p95", "p99"}
+
+
+@pytest.mark.slow
+def test_calls_of_several_images_are_measured(repository_root: Path) -> None:
+    arguments = ["--images", "8", "--workers", "1", "--concurrency", "2", "--seconds", "0.3", "--rounds", "1"]
+    report = run(repository_root, "serve.py", *arguments, "--images-per-call", "3")
+    (row,) = report["figures"]
+    assert row["calls"] > 0
+    assert row["calls"] % 3 == 0
+    assert (row["errors"], row["different"]) == ({}, 0)
 
 
 @pytest.mark.slow

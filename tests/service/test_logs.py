@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from glyphline.service.client import Client, RecognitionError
-from glyphline.service.logs import CallFields, JsonFormatter, SampleFilter, TextFormatter, add_log_fields
+from glyphline.service.logs import (
+    CALLS,
+    CallFields,
+    JsonFormatter,
+    SampleFilter,
+    TextFormatter,
+    add_log_fields,
+    log_call,
+)
 
 if TYPE_CHECKING:
     from tests.service.conftest import ServerProcess
@@ -62,6 +70,20 @@ def test_a_share_of_the_calls_is_written_and_always_the_same_ones() -> None:
     assert not any(SampleFilter(0).filter(each) for each in records)
     wider = [SampleFilter(0.5).filter(each) for each in records]
     assert all(b for a, b in zip(kept, wider, strict=True) if a)  # a larger share holds the smaller one
+
+
+def test_a_call_that_is_not_written_makes_no_record(caplog: pytest.LogCaptureFixture) -> None:
+    calls = logging.getLogger(CALLS)
+    before = calls.filters[:]
+    try:
+        with caplog.at_level(logging.INFO, CALLS):
+            for share in (0, 1):
+                calls.filters[:] = [SampleFilter(share)]
+                log_call(f"with share {share}", method="Recognize")
+    finally:
+        calls.filters[:] = before
+    (line,) = caplog.records
+    assert (vars(line)["request_id"], vars(line)["method"]) == ("with share 1", "Recognize")
 
 
 def test_lines_of_a_call_tell_whose_it_is() -> None:

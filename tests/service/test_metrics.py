@@ -8,7 +8,8 @@ import socket
 import string
 import urllib.request
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
@@ -18,6 +19,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.service import metrics_endpoint
 from glyphline.service.client import Client, RecognitionError, Result
+from glyphline.service.entries import Withdrawn
+from glyphline.service.metrics import Metrics
 
 if TYPE_CHECKING:
     from tests.service.conftest import ServerProcess
@@ -165,6 +168,27 @@ def test_the_live_character_error_rate(shipped_version: int, start: Start, image
     assert count("cer_reference_characters") == 4 * len(text) + 2 - 1
     assert count("evaluated") == 4
     assert count("exact_match") == 1
+
+
+def test_a_model_that_comes_back_after_it_was_forgotten_is_counted_anew() -> None:
+    metrics = Metrics()
+
+    def model(name: str) -> Any:  # noqa: ANN401  # one that is served needs a bundle
+        return SimpleNamespace(name=name, version=1, key=(name, 1))
+
+    def counted() -> float | None:
+        labels = {"model": "first", "version": "1", "decoder": "greedy", "outcome": "cancelled"}
+        return metrics.registry.get_sample_value("glyphline_images_total", labels)
+
+    first: Any = SimpleNamespace(model=model("first"), decoder="greedy", width=64)
+    metrics.count_outcome(first, Withdrawn())
+    metrics.count_outcome(first, Withdrawn())
+    assert counted() == 2
+    for name in ("first", "second", "third", "fourth", "fifth"):
+        metrics.retire_model(model(name))
+    assert counted() is None
+    metrics.count_outcome(first, Withdrawn())
+    assert counted() == 1
 
 
 def test_metrics_can_be_turned_off(start: Start, images: list[bytes]) -> None:

@@ -8,11 +8,11 @@ __all__ = ["keep_what_is_here"]
 
 
 def keep_what_is_here() -> None:
-    """Takes all objects that there are for permanent, and has the collector look at those that come after.
+    """Collects what is garbage now, and has the collector look only at what comes after.
 
-    A server has a few hundred thousand objects when it has started, nearly all of them code that it has imported. To go
-    through them again and again for garbage costs a tenth of the front process's time, and holds up every call
-    meanwhile. Nothing is kept from going: what is not used any more goes at once, as always, unless it is in a cycle.
+    A process that has started holds some 60,000 objects, nearly all of them code that it has imported. To go through
+    them takes 30 ms, which hold up every call, and finds nothing. What is not used any more goes at once, as always,
+    unless it is in a cycle: of what was here, that is found when this is called again.
     """
     gc.unfreeze()
     gc.collect()

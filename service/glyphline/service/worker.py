@@ -7,7 +7,6 @@ lives; while it waits, it answers when it is asked.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import signal
@@ -29,6 +28,7 @@ from glyphline.models.errors import BundleError, DeviceError, GlyphlineError, Im
 from glyphline.models.image import GreyImage
 from glyphline.models.recognizer import Recognizer, StageTimings
 from glyphline.service.guides import Guides, load_guides
+from glyphline.service.memory import keep_what_is_here
 from glyphline.service.messages import (
     Beat,
     Fault,
@@ -84,6 +84,7 @@ def main(connection: Connection, config: WorkerConfig, output: Connection | None
     except GlyphlineError as error:
         connection.send(Refused(str(error), folder))
         return
+    keep_what_is_here()
     connection.send(_held(recognizers))
     pulse = _Pulse(connection, config.beat_seconds)
     while True:
@@ -99,7 +100,7 @@ def main(connection: Connection, config: WorkerConfig, output: Connection | None
             case Unload(models):
                 for key in models:
                     recognizers.pop(key, None)
-                gc.collect()
+                keep_what_is_here()
                 answer = _held(recognizers)
             case Ping():
                 answer = Pong()
