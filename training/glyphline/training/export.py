@@ -44,11 +44,13 @@ from glyphline.training.errors import ExportError
 from glyphline.training.evaluate import read_samples
 from glyphline.training.fuse import FUSED_NAME, check_fused
 from glyphline.training.fused_graph import write_fused
+from glyphline.training.half_weights import halve_recurrent_weights
 from glyphline.training.loop import load_network
 from glyphline.training.loop.folder import Which, choose_checkpoint, read_start
 from glyphline.training.networks.encoder import StripEncoder
 from glyphline.training.networks.onnx_recurrent import OPSET
 from glyphline.training.networks.recogniser import RecogniserNetwork
+from glyphline.training.networks.recurrent import round_weights
 from glyphline.training.onnx_graphs import Head, make_graphs, write_graph
 from glyphline.training.parity import check_parity
 from glyphline.training.run_folder import free_target
@@ -133,6 +135,7 @@ def export_run(
     if which == "last" and (best := choose_checkpoint(run)).which == "best":
         logger.info("%s read the validation sets better: without --checkpoint last it would be exported", best)
     config, network, strips_seen = load_network(run, lambda _: checkpoint.path)
+    round_weights(network)
     chosen = cast(Head, head) if head is not None else choose_head(config.network)
     logger.info("reading %d validation sets", len(config.validation))
     samples = [sample for settings in config.validation.values() for sample in build_set(settings, data_root)]
@@ -143,6 +146,7 @@ def export_run(
         for graph in graphs:
             logger.info("writing %s.onnx", graph.role)
             write_graph(graph, partial / f"{graph.role}.onnx")
+            halve_recurrent_weights(partial / f"{graph.role}.onnx")
         files = {graph.role: f"{graph.role}.onnx" for graph in graphs}
         if chosen != "ctc":
             logger.info("writing %s", FUSED_NAME)

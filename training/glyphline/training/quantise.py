@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -32,6 +31,7 @@ from glyphline.training.amend import amended, known_samples, read_probe, rewrite
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import DataError, ExportError
 from glyphline.training.evaluate import read_samples
+from glyphline.training.half_weights import halve_recurrent_weights
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,6 @@ PRECISIONS: tuple[Precision, ...] = ("fp32", "int8")
 _ROLES = ("network", "encoder")
 _BATCH = 16
 _OPERATORS = ["Conv", "MatMul", "Gemm", "Relu", "Mul", "MaxPool", "Add"]
-_RECURRENT = {"LSTM", "GRU", "RNN"}
 
 
 def quantise(
@@ -180,28 +179,4 @@ def write_int8(source: Path, target: Path, batches: Sequence[dict[str, NDArray[A
             per_channel=True,
             op_types_to_quantize=_OPERATORS,
         )
-    graph = onnx.load(target)
-    halve_recurrent_weights(graph)
-    onnx.save(graph, target)
-
-
-def halve_recurrent_weights(model: onnx.ModelProto) -> None:
-    """Keeps the weights of recurrent layers as fp16, which are turned back into fp32 when the graph is loaded.
-
-    Args:
-        model: The graph; it is changed.
-    """
-    graph = model.graph
-    wanted = {name for node in graph.node if node.op_type in _RECURRENT for name in node.input[1:3]}
-    casts = []
-    for index, weights in enumerate(graph.initializer):
-        if weights.name in wanted and weights.data_type == onnx.TensorProto.FLOAT:
-            name = weights.name
-            values = onnx.numpy_helper.to_array(weights).astype(np.float16)
-            graph.initializer[index].CopyFrom(onnx.numpy_helper.from_array(values, f"{name}_fp16"))
-            casts.append(
-                onnx.helper.make_node("Cast", [f"{name}_fp16"], [name], f"{name}_cast", to=onnx.TensorProto.FLOAT)
-            )
-    nodes = [*casts, *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    halve_recurrent_weights(target)
