@@ -275,6 +275,15 @@ source = { kind = "blank" }
     shown = invoke("data", "preview", tmp_path / "fruit.toml", "--data-root", tmp_path, "--output", sheet)
     assert shown.returncode == 0, shown.stderr
     assert sheet.exists()
+    texts = ("data", "texts", tmp_path / "fruit.toml", "--data-root", tmp_path, "--count", "50", "--quiet")
+    for name in ("one.txt", "two.txt"):
+        written = invoke(*texts, "--output", tmp_path / name)
+        assert written.returncode == 0, written.stderr
+    lines = (tmp_path / "one.txt").read_text("utf-8").splitlines()
+    assert len(lines) == 50
+    assert {word for line in lines for word in line.lower().split()} >= {"apple", "pear", "plum"}
+    assert (tmp_path / "two.txt").read_text("utf-8").splitlines() == lines
+    assert invoke(*texts, "--output", tmp_path / "one.txt").returncode == ExitCode.USAGE
     (tmp_path / "words.txt").unlink()
     broken = invoke("data", "validate", tmp_path / "fruit.toml", "--data-root", tmp_path, "-q")
     assert broken.returncode == ExitCode.FINDINGS
