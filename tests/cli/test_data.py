@@ -284,6 +284,11 @@ source = { kind = "blank" }
     assert {word for line in lines for word in line.lower().split()} >= {"apple", "pear", "plum"}
     assert (tmp_path / "two.txt").read_text("utf-8").splitlines() == lines
     assert invoke(*texts, "--output", tmp_path / "one.txt").returncode == ExitCode.USAGE
+    for number, message in ((2, "no source has texts"), (9, "no source 9")):
+        refused = invoke(*texts, "--output", tmp_path / "other.txt", "--source", number)
+        assert refused.returncode == ExitCode.USAGE
+        assert message in refused.stderr
+        assert not (tmp_path / "other.txt").exists()
     (tmp_path / "words.txt").unlink()
     broken = invoke("data", "validate", tmp_path / "fruit.toml", "--data-root", tmp_path, "-q")
     assert broken.returncode == ExitCode.FINDINGS

@@ -261,6 +261,10 @@ def texts(
     *,
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A configuration.", show_default=False)],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file; a new one.")],
+    sources: Annotated[
+        list[int] | None,
+        typer.Option("--source", metavar="N", min=1, help="This source alone, counted from 1.", show_default=False),
+    ] = None,
     count: Annotated[int, typer.Option(metavar="N", min=1, help="Number of texts.")] = 100_000,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed draws the same texts.")] = 1,
     data_root: DataRootOption = Path("data"),
@@ -274,7 +278,7 @@ def texts(
         from glyphline.training.config import read_config
         from glyphline.training.datasets.commands.texts import draw_texts
 
-        drawn = draw_texts(read_config(config), data_root, count, seed)
+        drawn = draw_texts(read_config(config), data_root, count, seed, sources or ())
         output.parent.mkdir(parents=True, exist_ok=True)
         partial = output.with_name(f"{output.name}.partial")
         with _progress(quiet, count, "Drawing") as progress, partial.open("w", encoding="utf-8", newline="\n") as file:

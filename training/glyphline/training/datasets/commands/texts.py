@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,9 @@ from glyphline.training.errors import DataError
 Draw = Callable[[Dice], str]
 
 
-def draw_texts(config: TrainingConfig, data_root: Path, count: int, seed: int = 1) -> Iterator[str]:
+def draw_texts(
+    config: TrainingConfig, data_root: Path, count: int, seed: int = 1, sources: Sequence[int] = ()
+) -> Iterator[str]:
     """Draws texts as the sources that have any do, each by its weight; no picture is made or read.
 
     Left out is what teaches a network every character but is no language: babble and strings of characters. Of real
@@ -28,6 +30,7 @@ def draw_texts(config: TrainingConfig, data_root: Path, count: int, seed: int = 
         data_root: Folder below which its word lists and data sets lie.
         count: How many.
         seed: The same seed draws the same texts.
+        sources: Numbers of the sources that are taken, from 1; none means all.
 
     Yields:
         Texts, none of them empty.
@@ -35,7 +38,10 @@ def draw_texts(config: TrainingConfig, data_root: Path, count: int, seed: int = 
     Raises:
         DataError: If no source has texts, or word lists or labels cannot be read.
     """
-    found = [(source.weight, _drawer(source, config, data_root)) for source in config.sources]
+    if absent := [number for number in sources if number > len(config.sources)]:
+        raise DataError(f"there is no source {absent[0]}: the configuration has {len(config.sources)}")
+    taken = [config.sources[number - 1] for number in sources] or config.sources
+    found = [(source.weight, _drawer(source, config, data_root)) for source in taken]
     drawers = [(weight, draw) for weight, draw in found if draw is not None]
     if not drawers:
         raise DataError("no source has texts: they come from [sources.texts] and from the labels of real strips")
