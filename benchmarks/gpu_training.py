@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from glyphline.models.devices import Device, gpu_number
 
-EPOCHS = 2
+EPOCHS = 1
 CONFIG = """
 name = "tiny"
 alphabet = "0123456789"
@@ -72,7 +72,7 @@ def check_training(device: Device) -> list[Check]:
 
 
 def check_run(root: Path, device: str, precision: str, strips: int, processes: int = 1) -> Check:
-    """Trains for some epochs, then for one more, and looks at what the run's own log says."""
+    """Trains for an epoch, then for one more, and looks at what the run's own log says."""
     from glyphline.training.metrics_log import MetricsLog  # noqa: PLC0415  (optional)
 
     name = f"training on {device} in {precision}" + (" by two processes" if processes > 1 else "")

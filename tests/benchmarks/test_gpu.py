@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="needs the cpu extra")
+pytest.importorskip("onnxruntime", reason="needs the cpu extra")
 
+import onnxruntime
 from gpu import NO_DEVICE, PARTS, parse
 from gpu_figures import FULL, Check
 from gpu_reading import SEARCHES, compare, strip_of_width

@@ -1,6 +1,8 @@
 """Tensors that stay on the device give what arrays that come and go give. The device is the CPU here, and a GPU where
 there is one."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -142,7 +144,8 @@ def test_a_ctc_network_gives_the_same_through_a_binder(
     recognizers: dict[str, Recognizer], binder: Binder, device: str, batch: tuple[NDArray[np.uint8], NDArray[np.int64]]
 ) -> None:
     session = open_session(recognizers["ctc"].bundle.file("network.onnx"), device)
-    outputs, inputs = ["log_probabilities", "lengths"], {"images": batch[0], "widths": batch[1]}
+    outputs = ["log_probabilities", "lengths"]
+    inputs: dict[str, NDArray[Any]] = {"images": batch[0], "widths": batch[1]}
     found, kept = binder.run(session, inputs, fetched=outputs)
     assert kept == []
     for ours, theirs in zip(found, session.run(outputs, inputs), strict=True):
