@@ -33,8 +33,8 @@ demo: $(VENV)/.serving ## Start a server, read a photographed strip over gRPC, s
 serve: $(VENV)/.serving ## Serve the shipped models on 127.0.0.1:50051, metrics on 9090
 	$(BIN)/glyphline serve
 
-test: install ## Run the tests
-	$(BIN)/python -m pytest
+test: install ## Run the tests, on all cores
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: install ## Check style, imports, docstrings and format
 	$(BIN)/ruff check .
