@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import ValidationError
 
-from glyphline.service.settings import ServerSettings
+from glyphline.service.settings import ServerSettings, unknown_variables
+
+if TYPE_CHECKING:
+    from tests.service.conftest import ServerProcess
 
 
 def test_the_environment_sets_any_field(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,3 +88,30 @@ def test_half_of_a_protection_is_refused(given: dict[str, Any], words: str) -> N
 )
 def test_tokens_are_taken_where_nobody_on_the_way_can_read_them(given: dict[str, Any]) -> None:
     assert ServerSettings(**given).tokens == Path("t")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("GLYPHLINE_MAX_BACH", "GLYPHLINE_MAX_BATCH"),
+        ("GLYPHLINE_TLS_CERT", "GLYPHLINE_TLS_CERTIFICATE"),
+        ("glyphline_mx_queue", "GLYPHLINE_MAX_QUEUE"),
+        ("GLYPHLINE_SOMETHING_ELSE", ""),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_found(name: str, meant: str) -> None:
+    assert unknown_variables(["PATH", name, "GLYPHLINE_PORT", "glyphline_workers"]) == [(name, meant)]
+
+
+def test_variables_of_other_commands_and_of_kubernetes_are_none_of_them() -> None:
+    names = ["DATA_ROOT", "TOKEN_FILE", "SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_GRPC", "PORT_50051_TCP_ADDR"]
+    assert unknown_variables(f"GLYPHLINE_{name}" for name in names) == []
+
+
+def test_a_server_says_so(start: Callable[..., ServerProcess], tmp_path: Path) -> None:
+    server = start(max_bach=3, model_repository=tmp_path)
+    assert server.wait() == 1  # for another reason
+    line = server.wait_for_line(
+        "GLYPHLINE_MAX_BACH is no setting and changes nothing; did you mean GLYPHLINE_MAX_BATCH?"
+    )
+    assert line["level"] == "warning"

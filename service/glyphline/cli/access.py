@@ -92,11 +92,11 @@ class ServerAccess:
         Raises:
             CommandError: If the token cannot be read, or anybody on the way could read it.
         """
-        from glyphline.service.addresses import is_loopback
+        from glyphline.service.client.credentials import stays_here
 
         if self.token_file is None:
             return None
-        if not self.over_tls and not is_loopback(target.rpartition(":")[0]):
+        if not self.over_tls and not stays_here(target):
             raise CommandError(
                 f"--token-file without TLS lets anybody on the way to {target} read the token; add --tls"
             )

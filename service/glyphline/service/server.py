@@ -41,7 +41,7 @@ from glyphline.service.references import RecentReadings
 from glyphline.service.reloading import Models
 from glyphline.service.security.protection import Protection
 from glyphline.service.servicer import RecognitionServicer
-from glyphline.service.settings import ServerSettings
+from glyphline.service.settings import ServerSettings, unknown_variables
 from glyphline.service.tracing import open_tracing
 from glyphline.service.workers import BEATS, WorkerPool
 
@@ -283,6 +283,9 @@ def serve(settings: ServerSettings, on_ready: Callable[[Server], None] | None = 
     """
     configure_logging(settings)
     quiet_decoders()
+    for name, meant in unknown_variables(os.environ):
+        hint = f"did you mean {meant}?" if meant else "see `glyphline serve --help`"
+        logger.warning("%s is no setting and changes nothing; %s", name, hint)
     for variable in _THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")  # for the workers: each has one core to itself
     asyncio.run(_serve(settings, on_ready))

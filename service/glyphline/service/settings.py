@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -15,9 +18,13 @@ from glyphline.models.image import ImageLimits
 from glyphline.models.session import Provider, available_threads
 from glyphline.service.addresses import is_loopback
 
-__all__ = ["MEBIBYTE", "ServerSettings"]
+__all__ = ["MEBIBYTE", "ServerSettings", "unknown_variables"]
 
 MEBIBYTE = 2**20
+_PREFIX = "GLYPHLINE_"
+_OTHER_VARIABLES = frozenset({"GLYPHLINE_DATA_ROOT", "GLYPHLINE_TOKEN_FILE"})  # of other commands
+# Kubernetes tells every container of a service that is called glyphline where it is.
+_OF_KUBERNETES = re.compile(r"GLYPHLINE_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP)(_\w+)?)")
 
 
 class ServerSettings(BaseSettings):
@@ -79,7 +86,7 @@ class ServerSettings(BaseSettings):
         log_format: JSON lines or plain text. `auto`: plain text on a terminal, else JSON.
     """
 
-    model_config = SettingsConfigDict(env_prefix="GLYPHLINE_", frozen=True, extra="forbid", protected_namespaces=())
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="forbid", protected_namespaces=())
 
     host: str = "127.0.0.1"
     port: int = Field(default=50051, ge=0, le=65535)
@@ -208,3 +215,27 @@ class ServerSettings(BaseSettings):
     def limits(self) -> ImageLimits:
         """How large an image may be."""
         return ImageLimits(max_bytes=self.max_image_bytes, max_pixels=self.max_pixels)
+
+
+def unknown_variables(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Finds variables of the environment that look like settings and are none.
+
+    Args:
+        names: Of all variables.
+
+    Returns:
+        Each with the variable that was perhaps meant; empty where none is near.
+    """
+    known = [f"{_PREFIX}{field.upper()}" for field in ServerSettings.model_fields]
+    others = (name for name in sorted(names) if name.upper().startswith(_PREFIX) and name.upper() not in known)
+    return [
+        (name, _nearest(name.upper(), known))
+        for name in others
+        if name not in _OTHER_VARIABLES and not _OF_KUBERNETES.fullmatch(name)
+    ]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """Returns what was perhaps meant: what a name is the beginning of, or what is much like it; else nothing."""
+    longer = (each for each in known if each.startswith(name))
+    return next(longer, "") or next(iter(difflib.get_close_matches(name, known, 1, 0.8)), "")

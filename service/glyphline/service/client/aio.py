@@ -85,7 +85,9 @@ class AsyncClient:
         timeout: Seconds that a call may take, retries included, unless the call says otherwise.
         retry: When a failed call is tried again.
         credentials: As `tls_credentials` makes them; None for a plain connection.
-        token: The token that the server asks for; without TLS anybody on the way can read it.
+        token: The token that the server asks for. Without TLS it is refused, unless the server is on this machine.
+        allow_token_without_tls: Whether a token may be sent in the clear all the same, as where a VPN or a proxy beside
+            this program encrypts the way.
         max_message_bytes: Largest message; the server has a limit of its own.
     """
 
@@ -97,9 +99,10 @@ class AsyncClient:
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008  (frozen)
         credentials: grpc.ChannelCredentials | None = None,
         token: str | None = None,
+        allow_token_without_tls: bool = False,
         max_message_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
-        self._metadata = bearer(token)
+        self._metadata = bearer(token, target, hidden=credentials is not None or allow_token_without_tls)
         options = channel_options(max_message_bytes)
         if credentials is None:
             self._channel = grpc.aio.insecure_channel(target, options)

@@ -8,8 +8,9 @@ from pathlib import Path
 import grpc
 
 from glyphline.models.errors import OptionsError
+from glyphline.service.addresses import is_loopback
 
-__all__ = ["Metadata", "bearer", "tls_credentials"]
+__all__ = ["Metadata", "bearer", "stays_here", "tls_credentials"]
 
 Metadata = tuple[tuple[str, str], ...]
 
@@ -42,17 +43,48 @@ def tls_credentials(
     return grpc.ssl_channel_credentials(roots, private, chain)
 
 
-def bearer(token: str | None) -> Metadata:
+def bearer(token: str | None, target: str, *, hidden: bool) -> Metadata:
     """Returns the metadata that carries a token.
 
+    Args:
+        token: The token; None for none.
+        target: Address of the server.
+        hidden: Whether nobody on the way can read it, as with TLS.
+
     Raises:
-        OptionsError: If it is none that metadata can carry.
+        OptionsError: If it is none that metadata can carry, or somebody on the way could read it.
     """
     if token is None:
         return ()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise OptionsError("token", "must be of printable ASCII characters without spaces")
+    if not hidden and not stays_here(target):
+        raise OptionsError(
+            "token",
+            f"would be read by anybody on the way to {target}: pass credentials=tls_credentials(…), or "
+            "allow_token_without_tls=True where something else encrypts the way",
+        )
     return (("authorization", f"Bearer {token}"),)
+
+
+def stays_here(target: str) -> bool:
+    """Tells whether what is sent to a target never leaves this machine.
+
+    Args:
+        target: As gRPC takes it: `host:port`, `dns:///host:port`, `ipv4:host:port,host:port`, `unix:path`.
+    """
+    scheme, _, rest = target.partition(":")
+    if scheme in ("unix", "unix-abstract"):
+        return True
+    addresses = rest.rpartition("/")[2] if scheme in ("dns", "ipv4", "ipv6") else target
+    return all(is_loopback(_host(address)) for address in addresses.split(","))
+
+
+def _host(address: str) -> str:
+    """Takes the port off an address, if it has one."""
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address if address.count(":") > 1 else address.partition(":")[0]
 
 
 def _read(path: Path) -> bytes:
