@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from typing import Any, Literal
 
 import numpy as np
 import onnxruntime as ort
@@ -17,8 +18,7 @@ from numpy.typing import NDArray
 
 from glyphline.models.bundle import Bundle, Manifest
 from glyphline.models.image import normalise, read_image
-from glyphline.models.recognizer import MAX_COLUMNS
-from glyphline.models.runs import plan_runs
+from glyphline.models.runs import BUCKET_STEP, MAX_COLUMNS, bucket_width, plan_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +39,40 @@ class ReadyBatch:
         return int(self.images.shape[0])
 
 
-def ready_batches(
-    contents: Sequence[bytes], manifest: Manifest, max_batch: int, *, multiple: int | None = None
-) -> list[ReadyBatch]:
-    """Decodes, scales and pads images into the runs that the recogniser forms if it is given all of them at once.
+Batching = Literal["buckets", "runs"]
+"""How ready images are batched: by 16 columns of their width, as is usual, or in the runs that the recogniser plans if
+it is given all of them at once, of which none cost less."""
 
-    Padding is to the least multiple that the graph takes, or to `multiple`.
-    """
+
+def ready_batches(
+    contents: Sequence[bytes], manifest: Manifest, max_batch: int, batching: Batching
+) -> list[ReadyBatch]:
+    """Decodes, scales and pads images into batches of at most `max_batch`, narrow to wide."""
     settings = manifest.image
-    multiple = multiple or manifest.width_multiple
     strips = sorted((normalise(read_image(content), settings) for content in contents), key=lambda each: each.shape[1])
     widths = [strip.shape[1] for strip in strips]
+    multiple = BUCKET_STEP if batching == "buckets" else manifest.width_multiple
+    if batching == "buckets":
+        runs = _buckets(widths, max_batch)
+    else:
+        runs = plan_runs(widths, max_batch=max_batch, max_columns=MAX_COLUMNS, multiple=multiple)
     batches = []
-    for begin, end in plan_runs(widths, max_batch=max_batch, max_columns=MAX_COLUMNS, multiple=multiple):
-        width = -(-widths[end - 1] // multiple) * multiple
-        images = np.zeros((end - begin, 1, settings.height, width), np.uint8)
+    for begin, end in runs:
+        images = np.zeros((end - begin, 1, settings.height, bucket_width(widths[end - 1], multiple)), np.uint8)
         for row, strip in zip(images, strips[begin:end], strict=True):
             row[0, :, : strip.shape[1]] = strip
         batches.append(ReadyBatch(images, np.array(widths[begin:end], np.int64)))
     return batches
+
+
+def _buckets(widths: Sequence[int], max_batch: int) -> list[tuple[int, int]]:
+    runs = []
+    begin = 0
+    for _, members in groupby(widths, bucket_width):
+        count = len(list(members))
+        runs += [(begin + at, begin + min(at + max_batch, count)) for at in range(0, count, max_batch)]
+        begin += count
+    return runs
 
 
 def open_bare_session(path: str) -> ort.InferenceSession:

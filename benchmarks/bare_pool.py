@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bare import BareNetwork, ReadyBatch, ready_batches
+from bare import BareNetwork, Batching, ReadyBatch, ready_batches
 
 from glyphline.models.bundle import load_bundle
 
@@ -35,10 +35,10 @@ class _State:
 _states: list[_State] = []
 
 
-def _prepare(bundle: Path, contents: Sequence[bytes], sizes: Sequence[int]) -> None:
+def _prepare(bundle: Path, contents: Sequence[bytes], sizes: Sequence[int], batching: Batching) -> None:
     """Loads the network and the ready arrays of this process, and runs each once."""
     loaded = load_bundle(bundle)
-    batches = {size: ready_batches(contents, loaded.manifest, size) for size in sizes}
+    batches = {size: ready_batches(contents, loaded.manifest, size, batching) for size in sizes}
     network = BareNetwork(loaded)
     for batch in batches[max(sizes)]:
         network.run(batch)
@@ -62,11 +62,15 @@ def _run(size: int, beam_width: int, seconds: float) -> tuple[int, float, float]
 class BarePool:
     """A number of processes, each with a bare session of one thread."""
 
-    def __init__(self, processes: int, bundle: Path, contents: Sequence[bytes], sizes: Sequence[int]) -> None:
+    def __init__(
+        self, processes: int, bundle: Path, contents: Sequence[bytes], sizes: Sequence[int], batching: Batching
+    ) -> None:
         """Starts the processes and has each load `bundle` and prepare batches of every one of `sizes`."""
         context = multiprocessing.get_context("spawn")
         self._executors = [
-            ProcessPoolExecutor(1, mp_context=context, initializer=_prepare, initargs=(bundle, contents, sizes))
+            ProcessPoolExecutor(
+                1, mp_context=context, initializer=_prepare, initargs=(bundle, contents, sizes, batching)
+            )
             for _ in range(processes)
         ]
         for executor in [one.submit(time.process_time) for one in self._executors]:

@@ -34,7 +34,7 @@ from strips import STRIPS, load_strips
 from glyphline.models.bundle import Bundle, Precision
 from glyphline.models.decoding import Reading
 from glyphline.models.errors import DeviceError
-from glyphline.models.recognizer import BUCKET_STEP, Recognizer, load_recognizer
+from glyphline.models.recognizer import Recognizer, load_recognizer
 from glyphline.models.session import Provider, open_session
 
 WAYS: tuple[tuple[Provider, Precision], ...] = (
@@ -100,7 +100,7 @@ def frame_differences(
     plain = open_session(bundle.file(bundle.manifest.graphs["network"]))
     other = open_session(bundle.file(bundle.graphs(precision)["network"]), provider=provider)
     probability = logarithm = 0.0
-    for one in ready_batches(contents, bundle.manifest, batch, multiple=BUCKET_STEP):
+    for one in ready_batches(contents, bundle.manifest, batch, "buckets"):
         feeds: dict[str, NDArray[Any]] = {"images": one.images, "widths": one.widths}
         outputs = ["log_probabilities", "lengths"]
         expected, lengths = plain.run(outputs, feeds)

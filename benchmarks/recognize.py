@@ -76,7 +76,7 @@ def measure(
 ) -> Figures:
     """Measures the recogniser and the bare network in turns, in calls of `batch` images."""
     calls = [contents[start : start + batch] for start in range(0, len(contents), batch)]
-    ready = [one for call in calls for one in ready_batches(call, recognizer.bundle.manifest, batch)]
+    ready = [one for call in calls for one in ready_batches(call, recognizer.bundle.manifest, batch, "runs")]
     bare = BareNetwork(recognizer.bundle)
     options = DecodingOptions(decoder=decoder, beam_width=beam_width)
     timings = StageTimings()

@@ -2,10 +2,10 @@
 
 Closed loop (the default): `glyphline serve` with N workers is loaded by 1 and by 64 callers from a process of its own.
 The yardstick is N processes that each hold one bare session with one thread and feed it arrays that are ready (as many
-processes as callers where those are fewer) of all images at once, in the cheapest runs. Both get windows of the same
-length in turns, round after round, so that a busy machine disturbs both alike. Shown are medians over the rounds:
-throughput and its ratio to the bare one, CPU time an image, latency, failed calls, and answers whose text differs from
-what the recogniser reads in this process.
+processes as callers where those are fewer), batched by 16 columns of width or, with `--bare runs`, in the cheapest runs
+that there are for all of them. Both get windows of the same length in turns, round after round, so that a busy machine
+disturbs both alike. Shown are medians over the rounds: throughput and its ratio to the bare one, CPU time an image,
+latency, failed calls, and answers whose text differs from what the recogniser reads in this process.
 
 CPU time is shown for each kind of process. The client's is not the server's, but where there are no more cores than
 workers it is taken from theirs: "of what is left" is the served rate over the rate that the bare sessions would have if
@@ -184,7 +184,7 @@ def measure_closed(arguments: argparse.Namespace, recognizer: Recognizer, task: 
     bare: dict[int, list[BareWork]] = {concurrency: [] for concurrency in arguments.concurrency}
     context = multiprocessing.get_context("spawn")
     with (
-        BarePool(arguments.workers, recognizer.bundle.path, task.contents, sizes) as pool,
+        BarePool(arguments.workers, recognizer.bundle.path, task.contents, sizes, arguments.bare) as pool,
         ProcessPoolExecutor(1, mp_context=context) as client,
     ):
         for number in range(arguments.rounds + 1):
@@ -271,6 +271,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--seconds", type=float, default=5.0, help="length of a window (default: 5)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds whose median is taken (default: 5)")
+    parser.add_argument(
+        "--bare", choices=["buckets", "runs"], default="buckets", help="batches of the bare sessions (default: buckets)"
+    )
     parser.add_argument("--decoder", choices=["greedy", "beam"], default="greedy")
     parser.add_argument("--beam-width", type=int, default=10, help="width of the beam (default: 10)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -301,6 +304,8 @@ def main() -> int:
             "model": {"name": manifest.name, "version": manifest.version, "head": manifest.head},
             "workers": arguments.workers,
             "decoder": arguments.decoder,
+            "images_per_call": arguments.images_per_call,
+            "bare": arguments.bare,
             "resident_bytes": memory,
             "figures": [asdict(row) for row in figures],
         }
