@@ -9,12 +9,12 @@ What is checked (`--only` takes some of it):
 - reading: every shipped model reads real strips as the CPU does, greedily and by beam search; strips of every width,
   alone and in company; a device that is not there is refused. Texts have to be the same, confidences to 0.005 and the
   log-probability of a text to 0.01 and a tenth of that for each symbol besides; texts that score alike within that may
-  change places.
+  change places. TensorRT is allowed ten times as much.
 - memory: once every shape has been run, 2,000 random batches take no more than 64 MiB.
 - serving: a server with its workers on the device, called over gRPC: every answer, the provider that it names, its
   metrics, its rate.
 - speed: images a second by batch and width: arrays that come and go at every run, tensors that stay on the device, the
-  loop over a decoder's step and the graph of all steps, TF32, TensorRT where it is installed, and the CPU beside them.
+  loop over a decoder's step and the graph of all steps, TF32, with `--tensorrt` TensorRT, and the CPU beside them.
 - training: a tiny network in fp16 and bf16; its loss falls, and it goes on from where it was stopped. Two processes by
   NCCL where there are two GPUs. Left out where torch is not installed or finds no GPU.
 
@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from gpu_figures import FULL, SMALL, Check, Speed, describe_device
-from gpu_reading import check_memory, check_reading, check_refusals
+from gpu_reading import check_memory, check_reading, check_refusals, check_tensorrt
 from gpu_serving import check_serving
 from gpu_speed import measure, measure_whole
 from gpu_training import check_training
@@ -77,6 +77,8 @@ def run(arguments: argparse.Namespace) -> tuple[list[Check], list[Speed]]:
             # On the CPU, too, it is another recogniser that is compared with, else nothing would be.
             other = plain[name] if on_gpu else Recognizer.load(one.bundle)
             checks += check_reading(one, other, scale)
+            if on_gpu and arguments.tensorrt:
+                checks.append(check_tensorrt(other, device, scale))
         checks += check_refusals(next(iter(plain.values())).bundle, device)
     if "memory" in wanted:
         for one in fast.values():
@@ -91,7 +93,7 @@ def run(arguments: argparse.Namespace) -> tuple[list[Check], list[Speed]]:
     if "speed" in wanted:
         for name, one in fast.items():
             tell(f"speed, {name}")
-            speeds += measure(one, device, scale)
+            speeds += measure(one, device, scale, tensorrt=arguments.tensorrt)
             speeds.append(measure_whole(one, f"files, {cores}", scale))
             if on_gpu:
                 speeds.append(measure_whole(plain[name], f"files, CPU, {cores}", scale))
@@ -127,6 +129,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 and so on, or cpu (default: cuda)")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="some of the checks (default: all)")
     parser.add_argument("--models", nargs="+", metavar="NAME", help="shipped models (default: all)")
+    parser.add_argument("--tensorrt", action="store_true", help="TensorRT, too: making its engines takes minutes more")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parsed = parser.parse_args(arguments)
     try:

@@ -16,13 +16,14 @@ from strips import STRIPS, load_strips
 from glyphline.models.bundle import Bundle
 from glyphline.models.decoding import DecodingOptions, Reading
 from glyphline.models.devices import Device, gpu_number
-from glyphline.models.errors import DeviceError, ImageError
+from glyphline.models.errors import BundleError, DeviceError, ImageError
 from glyphline.models.image import GreyImage, read_image
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.session import open_session
 
 CONFIDENCE_TOLERANCE = 5e-3
 SCORE_TOLERANCE = 1e-2  # of a text's log-probability, and a tenth of it for each symbol besides
+TENSORRT_FACTOR = 10.0
 FLAT = 64 * MEBIBYTE
 MAX_BATCH = 32
 WORDS = STRIPS.parent / "words"
@@ -44,15 +45,17 @@ def strip_of_width(bundle: Bundle, columns: int, content: bytes) -> GreyImage:
     return GreyImage(np.ascontiguousarray(np.tile(scaled, (1, -(-wanted // scaled.shape[1])))[:, :wanted]))
 
 
-def compare(name: str, ours: Sequence[Reading | ImageError], theirs: Sequence[Reading | ImageError]) -> Check:
-    """Compares readings one by one."""
+def compare(
+    name: str, ours: Sequence[Reading | ImageError], theirs: Sequence[Reading | ImageError], factor: float = 1.0
+) -> Check:
+    """Compares readings one by one; `factor` widens what is allowed."""
     different, ties, confidence, score = 0, 0, 0.0, 0.0
     for one, other in zip(ours, theirs, strict=True):
         if isinstance(one, ImageError) or isinstance(other, ImageError):
             different += type(one) is not type(other)
             continue
         gap = abs(one.alternatives[0].log_probability - other.alternatives[0].log_probability)
-        allowed = SCORE_TOLERANCE * (1 + 0.1 * max(len(one.text), len(other.text)))
+        allowed = factor * SCORE_TOLERANCE * (1 + 0.1 * max(len(one.text), len(other.text)))
         if one.text == other.text:
             confidence = max(confidence, abs(one.confidence - other.confidence))
             score = max(score, gap / allowed)
@@ -60,7 +63,7 @@ def compare(name: str, ours: Sequence[Reading | ImageError], theirs: Sequence[Re
             ties += 1
         else:
             different += 1
-    passed = not different and confidence <= CONFIDENCE_TOLERANCE and score <= 1
+    passed = not different and confidence <= factor * CONFIDENCE_TOLERANCE and score <= 1
     detail = f"{len(ours)} images, {different} different, {ties} ties; confidence ±{confidence:.1e}, score ±{score:.0%}"
     return Check(name, passed, f"{detail} of what is allowed")
 
@@ -81,6 +84,19 @@ def check_reading(fast: Recognizer, plain: Recognizer, scale: Scale) -> list[Che
     alone = [outcome for strip in strips for outcome in fast.recognize([strip], greedy)]
     checks.append(compare(f"{name}: alone and in company", together, alone))
     return checks
+
+
+def check_tensorrt(plain: Recognizer, device: Device, scale: Scale) -> Check:
+    """Compares TensorRT, which rounds to TF32, with the CPU; left out where it cannot be had."""
+    bundle, name = plain.bundle, f"{plain.bundle.manifest.name}: TensorRT"
+    try:
+        rough = Recognizer.load(bundle, device=device, provider="tensorrt")
+    except DeviceError as error:
+        return Check(name, None, str(error)[:200])
+    except BundleError as error:
+        return Check(name, False, str(error)[:200])
+    contents, greedy = real_strips(bundle, scale.strips), SEARCHES["greedy"]
+    return compare(name, rough.recognize(contents, greedy), plain.recognize(contents, greedy), TENSORRT_FACTOR)
 
 
 def check_memory(recognizer: Recognizer, device: Device, scale: Scale) -> Check:

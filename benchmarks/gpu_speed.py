@@ -60,7 +60,7 @@ def rounded_session(recognizer: Recognizer, device: Device) -> Session:
     return session
 
 
-def ctc_ways(recognizer: Recognizer, device: Device) -> dict[str, Way]:
+def ctc_ways(recognizer: Recognizer, device: Device, *, tensorrt: bool) -> dict[str, Way]:
     """Returns the ways to run a CTC network."""
     bundle, outputs = recognizer.bundle, ["log_probabilities", "lengths"]
     file = bundle.file(bundle.manifest.graphs["network"])
@@ -77,6 +77,7 @@ def ctc_ways(recognizer: Recognizer, device: Device) -> dict[str, Way]:
     if gpu_number(device) is not None:
         ways["arrays, TF32"] = arrays(rounded_session(recognizer, device))
         ways["CPU, one thread"] = arrays(open_session(file))
+    if gpu_number(device) is not None and tensorrt:
         shapes = EngineShapes(bundle.manifest.image.height, bundle.manifest.image.max_width)
         try:
             ways[TENSORRT_WAY] = arrays(open_session(file, device, provider="tensorrt", shapes=shapes))
@@ -117,10 +118,10 @@ def step_ways(recognizer: Recognizer, device: Device) -> dict[str, Way]:
     return ways
 
 
-def measure(recognizer: Recognizer, device: Device, scale: Scale) -> list[Speed]:
+def measure(recognizer: Recognizer, device: Device, scale: Scale, *, tensorrt: bool = False) -> list[Speed]:
     """Times every way to run a model in every shape."""
     manifest = recognizer.bundle.manifest
-    ways = ctc_ways(recognizer, device) if manifest.head == "ctc" else step_ways(recognizer, device)
+    ways = ctc_ways(recognizer, device, tensorrt=tensorrt) if manifest.head == "ctc" else step_ways(recognizer, device)
     speeds = []
     for size, width in scale.shapes:
         batch = make_batch(recognizer, size, min(width, manifest.image.max_width))

@@ -162,6 +162,9 @@ def test_show_output_collects_drawings(invoke: Command, texts: dict[str, str], t
         (["--decoder", "magic"], ExitCode.USAGE, "'--decoder': 'magic' is not one of"),
         (["--decoder", "greedy", "--beam-width", "3"], ExitCode.USAGE, "--decoder beam"),
         (["--beam-width", "0"], ExitCode.USAGE, "--beam-width"),
+        (["--device", "tpu"], ExitCode.USAGE, "unknown device 'tpu'"),
+        (["--device", "cuda:0,1"], ExitCode.USAGE, "'cuda:0,1' is several"),
+        (["--provider", "tensorrt"], ExitCode.MODEL, "runs on a GPU only"),
         (
             ["--beam-width", "3", "--alternatives", "4"],
             ExitCode.USAGE,

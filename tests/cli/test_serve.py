@@ -64,6 +64,7 @@ def test_mistakes_are_named_where_they_were_made(monkeypatch: pytest.MonkeyPatch
     [
         (["--port", "99999"], ExitCode.USAGE, "not 99999"),
         (["--port", "abc"], ExitCode.USAGE, "--port"),
+        (["--device", "cuda:0,0"], ExitCode.USAGE, "--device: device 'cuda:0,0' names a GPU twice"),
         (["--models", "nonsense"], ExitCode.MODEL, "there is digits"),
         (["--models", "digits:first"], ExitCode.SERVER, "digits:1"),
         (["--model-repository", "nowhere"], ExitCode.USAGE, "nowhere: no such folder"),
