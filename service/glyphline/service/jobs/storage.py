@@ -53,11 +53,14 @@ def open_binary(location: str) -> BinaryIO:
     if is_uri(location):
         system, path = _filesystem(location)
         return cast("BinaryIO", system.open(path, "rb"))
-    if os.path.isdir(location):
-        raise IsADirectoryError(0, "is a folder")
-    if os.path.islink(location) and not os.path.exists(location):
-        raise FileNotFoundError(0, "is a link to nothing")
-    stream = open(location, "rb", opener=_open_at_once)  # noqa: SIM115  (the caller closes it)
+    try:
+        stream = open(location, "rb", opener=_open_at_once)  # noqa: SIM115  (the caller closes it)
+    except IsADirectoryError as error:
+        raise IsADirectoryError(error.errno, "is a folder") from error
+    except FileNotFoundError as error:
+        if os.path.islink(location):
+            raise FileNotFoundError(error.errno, "is a link to nothing") from error
+        raise
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
         raise OSError(0, "is not a regular file")

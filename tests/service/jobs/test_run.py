@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Generator, Iterable
+from types import TracebackType
+from typing import Self
+
+import pytest
+
+from glyphline.models.decoding import Alternative, Reading
+from glyphline.service.jobs import (
+    Chunk,
+    InputError,
+    Item,
+    JobError,
+    ModelIdentity,
+    RowError,
+    RowFormat,
+    StreamOutput,
+    run,
+)
+from glyphline.service.jobs.engines import ReadChunk
+from glyphline.service.jobs.items import chunks_of
+from glyphline.service.jobs.pictures import FilePicture
+from glyphline.service.jobs.rows import Outcome
+
+READING = Reading("1", 0.5, (Alternative("1", 0.5, 0.0),))
+
+
+class Scripted:
+    """An engine that says of every item what stands in its id."""
+
+    model = ModelIdentity("digits", 1, None, "greedy")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        pass
+
+    def read(self, chunks: Iterable[Chunk], *, in_order: bool) -> Generator[ReadChunk, None, None]:
+        for chunk in chunks:
+            yield ReadChunk(chunk, [self.outcome(item.id) for item in chunk.items])
+
+    @staticmethod
+    def outcome(name: str) -> Outcome:
+        return READING if name.startswith("good") else RowError(name.rstrip("0123456789"), "the reason")
+
+
+def job(names: Iterable[str], size: int = 64) -> list[dict[str, object]]:
+    stream = io.BytesIO()
+    items = (Item(name, FilePicture(name)) for name in names)
+    tally = run(chunks_of(items, size), Scripted(), StreamOutput(stream), RowFormat(Scripted.model))
+    rows = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert tally.images == len(rows)
+    return rows
+
+
+def test_rows_in_order() -> None:
+    rows = job(["good1", "empty_image1", "good2"], 2)
+    assert [row["id"] for row in rows] == ["good1", "empty_image1", "good2"]
+    assert [row["text"] for row in rows] == ["1", None, "1"]
+
+
+def test_nothing_to_read_is_an_error() -> None:
+    with pytest.raises(InputError, match="no input"):
+        job([])
+
+
+def test_storage_that_is_gone_stops_the_job_before_it_is_taken_for_bad_pictures() -> None:
+    with pytest.raises(JobError, match="none of 64 pictures in a row could be opened, file_not_found64 the first"):
+        job([*(f"good{number}" for number in range(64)), *(f"file_not_found{number}" for number in range(64, 128))])
+    few = [f"permission_denied{number}" for number in range(20)]
+    assert len(job(few)) == 20, "a few files may be missing"
+    mixed = [f"file_not_found{number}" for number in range(63)] + ["good"]
+    assert len(job(mixed)) == 64
+    assert len(job(f"undecodable_image{number}" for number in range(64))) == 64
