@@ -145,7 +145,7 @@ def _candidates(
         found = prefix_beam_search(log_probabilities, options.beam_width, pruning or Pruning())
         return dict.fromkeys([*_distinct(found, *limits), greedy], 0.0)
     pruning = pruning or (LEXICON_PRUNING if guide.closed else LANGUAGE_MODEL_PRUNING)
-    found = guided_beam_search(log_probabilities, options.beam_width, pruning, guide)
+    found = guided_beam_search(log_probabilities, options.beam_width, pruning, guide, options.max_alternatives)
     candidates = {text: guide.score(text) for text in (*found, greedy)}
     if not greedy:
         candidates[greedy] = guide.empty

@@ -24,6 +24,7 @@ LANGUAGE_MODEL_PRUNING = Pruning(threshold=1e-3, candidates=12, margin=1e-6)
 third of the time."""
 
 _RESCALE_BELOW = 1e-100
+_FAR_BEHIND = 1e-2  # what the search sums for a text falls short of all its paths by far less
 _WIDE = 64  # prefixes of a search that goes on when one of the width asked for came to no word
 _COMPLETIONS = 256  # words that are looked at when even that came to none
 _total = itemgetter(0)
@@ -67,7 +68,7 @@ class _Prefixes:
 
 
 def guided_beam_search(
-    log_probabilities: FloatArray, width: int, pruning: Pruning, guide: Guide
+    log_probabilities: FloatArray, width: int, pruning: Pruning, guide: Guide, most: int | None = None
 ) -> list[tuple[int, ...]]:
     """Finds the best texts of one image that the guide allows.
 
@@ -76,6 +77,7 @@ def guided_beam_search(
         width: Prefixes kept from frame to frame.
         pruning: What to leave out.
         guide: What texts are worth.
+        most: Of further texts only those are listed that may yet prove better than the best; None lists all.
 
     Returns:
         Texts as network classes, best first by what the search summed for them. At least one. If no prefix of the beam
@@ -84,10 +86,13 @@ def guided_beam_search(
     """
     found, unfinished = _search(log_probabilities, width, pruning, guide)
     if found:
-        return found
+        best = next(iter(found.values())) * _FAR_BEHIND
+        return [
+            text for place, (text, value) in enumerate(found.items()) if most is None or place < most or value > best
+        ]
     found, unfinished = _search(log_probabilities, max(width, _WIDE), _everything(log_probabilities), guide)
     if found:
-        return found
+        return list(found)
     texts: dict[tuple[int, ...], None] = {}
     for text, state in [*unfinished, ((), guide.start)]:  # the shortest words of all come last
         texts |= dict.fromkeys((*text, *rest) for rest in guide.completions(state, _COMPLETIONS // 4))
@@ -103,8 +108,8 @@ def _everything(log_probabilities: FloatArray) -> Pruning:
 
 def _search(
     log_probabilities: FloatArray, width: int, pruning: Pruning, guide: Guide
-) -> tuple[list[tuple[int, ...]], list[tuple[tuple[int, ...], int]]]:
-    """Returns the complete texts, best first, and the other prefixes of the last beam with their states."""
+) -> tuple[dict[tuple[int, ...], float], list[tuple[tuple[int, ...], int]]]:
+    """Returns the complete texts with their sums, best first, and the last beam's other prefixes with their states."""
     frames, size = log_probabilities.shape
     prefixes = _Prefixes(size, guide)
     beam: list[_Entry] = [(1.0, 0, 1.0, 0.0)]
@@ -120,7 +125,7 @@ def _search(
     ended = [(total * guide.factors(prefixes.states[prefix])[END], prefix) for total, prefix, _, _ in beam]
     complete = sorted((item for item in ended if item[0] > 0.0), key=_total, reverse=True)
     others = [(prefixes.spell(prefix), prefixes.states[prefix]) for value, prefix in ended if not value > 0.0]
-    return [prefixes.spell(prefix) for _, prefix in complete], others
+    return {prefixes.spell(prefix): value for value, prefix in complete}, others
 
 
 def _advance(

@@ -24,6 +24,7 @@ __all__ = ["Guide", "make_guide"]
 
 END = 0
 _REMEMBERED_STATES = 50_000
+_REMEMBERED_STEPS = 200_000
 _SPACE = " "
 
 
@@ -69,6 +70,7 @@ class Guide:
         self._space = alphabet.symbols.index(_SPACE) + 1 if several_words else -1
         self._rows: dict[int, NDArray[np.float64]] = {}
         self._factors: dict[int, list[float]] = {}
+        self._following: dict[int, int] = {}
         self.start = (model.start if model is not None else 0) * self._nodes + ROOT
         self.empty = 0.0 if model is None else weight * float(model.row(model.start)[END])
 
@@ -95,6 +97,16 @@ class Guide:
 
     def follow(self, state: int, symbol: int) -> int:
         """Returns the state after a symbol that is possible."""
+        key = state * self._size + symbol
+        following = self._following.get(key)
+        if following is None:
+            following = self._find_following(state, symbol)
+            if len(self._following) >= _REMEMBERED_STEPS:
+                self._following.clear()
+            self._following[key] = following
+        return following
+
+    def _find_following(self, state: int, symbol: int) -> int:
         context, node = divmod(state, self._nodes)
         if self._trie is not None:
             node = ROOT if symbol == self._space else self._trie.children(node)[symbol]
