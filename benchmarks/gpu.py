@@ -37,6 +37,7 @@ from gpu_speed import measure, measure_whole
 from gpu_training import check_training
 from machine import describe_machine, print_report
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from glyphline.models.devices import gpu_number
@@ -113,7 +114,7 @@ def show(checks: Sequence[Check], speeds: Sequence[Speed], title: str, machine: 
     words = {True: "holds", False: "FAILS", None: "left out"}
     found = Table("check", "", "", title=title)
     for check in checks:
-        found.add_row(check.name, words[check.passed], check.detail)
+        found.add_row(check.name, words[check.passed], escape(check.detail))  # `glyphline[gpu]` is no markup
     fast = Table("model", "way", "batch", "columns", "images / s", title="images a second, by the clock")
     for speed in speeds:
         width = str(speed.width or "")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glyphline.models.devices import Device, gpu_number
-from glyphline.models.gpu import cuda_options
+from glyphline.models.gpu import CUDA, cuda_options
 from glyphline.models.session import Session, session_options
 
 __all__ = ["Binder", "Rows", "padded_rows"]
@@ -81,7 +81,7 @@ class Binder:
         self._place = ("cpu", 0) if number is None else ("cuda", number)
         providers: list[Any] = ["CPUExecutionProvider"]
         if number is not None:
-            providers.insert(0, ("CUDAExecutionProvider", cuda_options(number, memory)))
+            providers.insert(0, (CUDA, cuda_options(number, memory)))
         self._selection: Session = onnxruntime.InferenceSession(_SELECT, session_options(1), providers=providers)
 
     def run(
