@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import grpc
+
 from glyphline.service.client import Client, RecognitionError
 
 READY_SECONDS = 300.0
@@ -59,8 +61,16 @@ class Server:
 
 
 @contextmanager
-def serving(workers: int, arguments: Sequence[str] = ()) -> Iterator[Server]:
-    """Starts `glyphline serve` on free ports, waits until it is ready, and stops it with SIGTERM at the end."""
+def serving(
+    workers: int, arguments: Sequence[str] = (), credentials: grpc.ChannelCredentials | None = None
+) -> Iterator[Server]:
+    """Starts `glyphline serve` on free ports, waits until it is ready, and stops it with SIGTERM at the end.
+
+    Args:
+        workers: Worker processes.
+        arguments: Further ones of the command line.
+        credentials: How to connect to it; None where the arguments do not ask for TLS.
+    """
     port = _free_port()
     command = [sys.executable, "-m", "glyphline", "serve", "--host", "127.0.0.1", "--port", str(port)]
     command += ["--metrics-port", "0", "--workers", str(workers), *arguments]
@@ -70,7 +80,7 @@ def serving(workers: int, arguments: Sequence[str] = ()) -> Iterator[Server]:
         try:
             server = Server(process, f"127.0.0.1:{port}")
             try:
-                _wait_until_ready(server)
+                _wait_until_ready(server, credentials)
             except TimeoutError as error:
                 log.seek(0)
                 raise SystemExit(f"{error}:\n{log.read().decode(errors='replace')}") from None
@@ -84,10 +94,10 @@ def serving(workers: int, arguments: Sequence[str] = ()) -> Iterator[Server]:
                 process.wait()
 
 
-def _wait_until_ready(server: Server) -> None:
+def _wait_until_ready(server: Server, credentials: grpc.ChannelCredentials | None) -> None:
     """Waits until the server says that it can be used, or has ended."""
     last = time.monotonic() + READY_SECONDS
-    with Client(server.target) as client:
+    with Client(server.target, credentials=credentials) as client:
         while server.process.poll() is None and time.monotonic() < last:
             try:
                 client.wait_until_ready(timeout=1)
