@@ -91,8 +91,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--as-they-are", action="store_true", help="copy the files, and don't make small ones of them")
     parser.add_argument("--model", default="digits-ctc", help="a shipped model")
     parser.add_argument("--workers", type=int, default=available_threads(), help="processes")
+    parser.add_argument(
+        "--batching",
+        choices=("buckets", "runs"),
+        default="buckets",
+        help="batches of bare sessions: of 16 columns of width, as is usual, or the least costly runs there are",
+    )
     parser.add_argument("--rounds", type=int, default=3, help="turns that each way has")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of bare sessions in a round")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of bare sessions before and after each job")
     parser.add_argument("--server", help="HOST:PORT of a running server that the job asks")
     parser.add_argument("--peers", nargs="*", default=[], choices=["rapidocr", "tesseract"], help="plain loops")
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has the peers")
@@ -142,6 +148,14 @@ def run_job(scans: Path, output: Path, arguments: argparse.Namespace, limit: int
     if status:
         raise SystemExit(f"the job ended with status {status}: {summary}")
     return Job(summary["images"], seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def mean_of(before: BareWork, after: BareWork) -> BareWork:
+    """Takes the mean of what was measured before a job and after it: how busy the machine is changes meanwhile."""
+    return BareWork(
+        images_per_second=(before.images_per_second + after.images_per_second) / 2,
+        cpu_milliseconds=(before.cpu_milliseconds + after.cpu_milliseconds) / 2,
+    )
 
 
 def figures_of(jobs: list[Job], starts: list[Job], bare: list[BareWork], name: str) -> Figures:
@@ -198,12 +212,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         scans = make_folder(folder, contents, arguments.images)
-        with BarePool(arguments.workers, bundle.path, contents, [32]) as pool:
+        with BarePool(arguments.workers, bundle.path, contents, [32], arguments.batching) as pool:
             for number in range(arguments.rounds):
                 console.print(f"round {number + 1} of {arguments.rounds}")
-                works.append(pool.window(arguments.workers, 32, 1, arguments.seconds))
                 starts.append(run_job(scans, folder / "start.jsonl", arguments, STARTING))
+                before = pool.window(arguments.workers, 32, 1, arguments.seconds)
                 jobs.append(run_job(scans, folder / "texts.jsonl", arguments))
+                works.append(mean_of(before, pool.window(arguments.workers, 32, 1, arguments.seconds)))
         bare = statistics.median(work.cpu_milliseconds for work in works)
         rate = statistics.median(work.images_per_second for work in works)
         name = "transcribe --server (the server's time is not in it)" if arguments.server else "transcribe"

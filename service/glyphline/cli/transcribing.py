@@ -27,7 +27,7 @@ from glyphline.models.errors import GlyphlineError
 from glyphline.models.image import ImageLimits
 from glyphline.models.session import Device, Provider
 from glyphline.service.jobs import CHUNK_ITEMS, Inputs, Journal, Layout, RowFormat, StreamOutput, Tally, run, summary
-from glyphline.service.jobs.journal import Start
+from glyphline.service.jobs.beginning import Start
 from glyphline.service.jobs.sinks import Format, check_parquet, choose_format
 
 __all__ = ["Reading", "Writing", "transcribe_all"]

@@ -16,11 +16,11 @@ import pytest
 
 from glyphline.models.decoding import Alternative, Reading
 from glyphline.service.jobs import Chunk, Item, Journal, Layout, ModelIdentity, RowError, RowFormat, run
+from glyphline.service.jobs.beginning import Start
 from glyphline.service.jobs.disk import Disk
 from glyphline.service.jobs.engines import ReadChunk
 from glyphline.service.jobs.errors import OutputError
 from glyphline.service.jobs.items import chunks_of
-from glyphline.service.jobs.journal import Start
 from glyphline.service.jobs.pictures import FilePicture
 from glyphline.service.jobs.rows import Outcome
 from glyphline.service.jobs.sinks import Format

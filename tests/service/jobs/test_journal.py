@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from glyphline.service.jobs import Chunk, InputError, Item, Journal, Layout, OutputError, Tally
+from glyphline.service.jobs.beginning import Start
 from glyphline.service.jobs.pictures import FilePicture
 from glyphline.service.jobs.rows import RowError
 
+RESTARTS: tuple[Start, ...] = ("resume", "overwrite")
 SETTINGS = {"model": "digits", "limits": [1, 2]}
 
 
@@ -129,8 +131,8 @@ def test_two_processes_cannot_run_one_job(tmp_path: Path) -> None:
     with Journal(layout, SETTINGS, "new") as journal:
         add(journal, 0)
         journal.commit()
-        for start in ("resume", "overwrite"):
-            with pytest.raises(OutputError, match="another job"), Journal(layout, SETTINGS, start):  # type: ignore[arg-type]
+        for start in RESTARTS:
+            with pytest.raises(OutputError, match="another job"), Journal(layout, SETTINGS, start):
                 pass
         journal.finish()
     assert rows(layout) == [0]
@@ -161,9 +163,9 @@ def test_devices_are_not_replaced() -> None:
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
     layout = Layout.of(tmp_path, "jsonl", folder=True)
     (tmp_path / "mine.txt").touch()
-    for start in ("new", "resume", "overwrite"):
+    for start in ("new", *RESTARTS):
         with pytest.raises(OutputError):
-            Journal(layout, SETTINGS, start)  # type: ignore[arg-type]
+            Journal(layout, SETTINGS, start)
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="is a file"):
         Journal(Layout.of(tmp_path / "file", "jsonl", folder=True), SETTINGS, "new")
@@ -171,8 +173,9 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
 
 def test_overwriting_a_folder_leaves_no_old_part(tmp_path: Path) -> None:
     layout = Layout.of(tmp_path / "out", "jsonl", folder=True, part_rows=1)
-    for start, numbers in (("new", (0, 1, 2)), ("overwrite", (7,))):
-        with Journal(layout, SETTINGS, start) as journal:  # type: ignore[arg-type]
+    runs: tuple[tuple[Start, tuple[int, ...]], ...] = (("new", (0, 1, 2)), ("overwrite", (7,)))
+    for start, numbers in runs:
+        with Journal(layout, SETTINGS, start) as journal:
             add(journal, *numbers)
             journal.finish()
     assert sorted(os.listdir(layout.output)) == ["_job", "part-000000.jsonl"]

@@ -1,5 +1,5 @@
 from glyphline.models.decoding import Alternative, Reading
-from glyphline.service.jobs import Item, ModelIdentity, RowError, RowFormat, picture_of
+from glyphline.service.jobs import Item, ModelIdentity, Picture, RowError, RowFormat, picture_of
 from glyphline.service.jobs.pictures import CutPicture, FilePicture, TarPicture, TiffPicture
 
 MODEL = ModelIdentity("digits", 3, "ab" * 32, "beam 10")
@@ -22,7 +22,7 @@ def test_a_plain_row() -> None:
 
 
 def test_a_row_tells_how_to_show_its_picture_again() -> None:
-    pictures = [
+    pictures: list[Picture] = [
         FilePicture("a.png"),
         TiffPicture("a.tif", 2),
         TarPicture("a.tar", "x.png", 512, 9),

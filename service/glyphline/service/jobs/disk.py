@@ -56,7 +56,8 @@ class Disk:
     def make_folder(self, path: Path) -> None:
         """Creates a folder and those above it, confirmed."""
         path.mkdir(parents=True, exist_ok=True)
-        self.sync_folder(path.parent)
+        for above in (path.parent, path.parent.parent):
+            self.sync_folder(above)
 
     def sync_folder(self, path: Path) -> None:
         """Confirms what was created in a folder, renamed or removed, where the system can."""

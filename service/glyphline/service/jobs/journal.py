@@ -13,9 +13,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from types import TracebackType
-from typing import Any, BinaryIO, Literal, Self
+from typing import Any, BinaryIO, Self
 
 from glyphline.service.jobs import summary
+from glyphline.service.jobs.beginning import SCHEMA, SETTINGS, SUMMARY, Start, check_place, check_start, stored_settings
 from glyphline.service.jobs.disk import Disk
 from glyphline.service.jobs.errors import InputError, OutputError
 from glyphline.service.jobs.items import Chunk
@@ -24,15 +25,10 @@ from glyphline.service.jobs.locking import locked
 from glyphline.service.jobs.sinks import Layout, publish
 from glyphline.service.jobs.tally import Tally
 
-__all__ = ["Journal", "Start"]
+__all__ = ["Journal"]
 
-Start = Literal["new", "resume", "overwrite"]
-
-SETTINGS = "job.json"
-SUMMARY = "summary.json"
 LEDGER = "ledger.jsonl"
 LOCK = "lock"
-_SCHEMA = 1
 _SECONDS = 2.0  # between two confirmations; what a killed job has to read again
 _BYTES = 4 * 2**20  # of rows that wait for one
 
@@ -74,8 +70,8 @@ class Journal:
         self._tally = Tally()
         self._segment: BinaryIO | None = None
         self._progress = Progress()
-        self._check_place()
-        self._check_start()
+        check_place(layout)
+        check_start(layout, self._settings, start)
 
     def __enter__(self) -> Self:
         """Takes the job for this process alone, and brings the files into the state of the last line of the ledger.
@@ -88,18 +84,18 @@ class Journal:
         disk.make_folder(layout.job)
         with ExitStack() as opened:
             opened.enter_context(locked(layout.job / LOCK))
-            if self._start == "resume" and self._stored() is None:
+            if self._start == "resume" and stored_settings(layout) is None:
                 self._start = "new"
-            self._check_start()  # again: another job may have ended meanwhile
+            check_start(layout, self._settings, self._start)  # again: another job may have ended meanwhile
             if self._start != "resume":
                 self._begin()
             self._ledger = opened.enter_context(closing(Ledger(layout.job / LEDGER, disk)))
             self._progress = self._ledger.progress
             if self._begun:
                 disk.sync_folder(layout.job)
-                settings = {"schema": _SCHEMA, "overwrite": self._start == "overwrite", "settings": self._settings}
+                settings = {"schema": SCHEMA, "overwrite": self._start == "overwrite", "settings": self._settings}
                 disk.write_whole(layout.job / SETTINGS, json.dumps(settings, indent=2).encode() + b"\n")
-            self._replaces = bool((self._stored() or {}).get("overwrite"))
+            self._replaces = bool((stored_settings(layout) or {}).get("overwrite"))
             if not self._begun:
                 self._recover()
             self._opened = opened.pop_all()
@@ -263,65 +259,7 @@ class Journal:
         if progress.publishing or (layout.divided and progress.rows >= layout.part_rows):
             self._publish()
 
-    def _stored(self) -> dict[str, Any] | None:
-        """Reads the settings of the job that is there; None if there is none that has begun."""
-        path = self.layout.job / SETTINGS
-        try:
-            stored = json.loads(path.read_bytes())
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            raise OutputError(f"{path}: damaged; --overwrite starts again") from error
-        if not isinstance(stored, dict) or stored.get("schema") != _SCHEMA:
-            raise OutputError(f"{path}: written by another version of Glyphline; --overwrite starts again")
-        return stored
-
-    def _check_place(self) -> None:
-        layout = self.layout
-        if not layout.output.parent.is_dir():
-            raise OutputError(f"{layout.output}: the folder {layout.output.parent} does not exist; create it first")
-        if not os.path.lexists(layout.output):
-            return
-        if layout.folder and not layout.output.is_dir():
-            raise OutputError(f"{layout.output}: is a file, and parts need a folder; choose another name")
-        if not layout.folder and not layout.output.is_file():
-            raise OutputError(f"{layout.output}: not an ordinary file; name a file or folder, or - for standard output")
-
-    def _check_start(self) -> None:
-        """Refuses what would destroy something, and what would mix rows of two different jobs."""
-        if self._start == "overwrite":
-            strange = [path for path in self.layout.leftovers() if not self.layout.is_ours(path)]
-            if strange and self.layout.format != "xml":
-                raise OutputError(f"{strange[0]}: is in the way and no job's own; choose another folder")
-            return
-        stored = self._stored()
-        leftovers = self.layout.leftovers()
-        if self._start == "resume" and stored is not None:
-            self._check_settings(stored["settings"])
-        elif stored is not None and not (self.layout.job / SUMMARY).exists():
-            raise OutputError(
-                f"{self.layout.output}: a job for it has begun; --resume goes on with it, --overwrite starts again"
-            )
-        elif leftovers or stored is not None:
-            raise OutputError(f"{self.layout.output}: exists already; choose another name or pass --overwrite")
-
-    def _check_settings(self, stored: Mapping[str, Any]) -> None:
-        before, now = _plain(stored), _plain(self._settings)
-        changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
-        if changed:
-            told = "; ".join(f"{name} was {before.get(name)!r} and is {now.get(name)!r}" for name in changed)
-            raise OutputError(
-                f"{self.layout.output}: the job was begun with other settings: {told}. Give the same ones to go on, or"
-                " --overwrite to start again"
-            )
-
     def _changed(self, how: str) -> InputError:
         return InputError(
             f"the inputs have changed since the job began: {how}. Put them back to go on, or --overwrite to start again"
         )
-
-
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Brings settings to what they are after a way through JSON."""
-    plain: dict[str, Any] = json.loads(json.dumps(settings))
-    return plain

@@ -47,7 +47,7 @@ def test_a_page_alone_is_the_file(tmp_path: Path) -> None:
 def test_smaller_copies_are_no_pages(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     first, second, third = pages(10, 20, 30)
-    second.encoderinfo = {"tiffinfo": {254: 1}}  # type: ignore[attr-defined]
+    second.encoderinfo = {"tiffinfo": {254: 1}}
     first.save(path, save_all=True, append_images=[second, third])
     assert pages_of(str(path)) == [1, 3]
 
@@ -59,9 +59,9 @@ def test_damaged_files_are_left_to_whoever_reads_them(tmp_path: Path) -> None:
         assert pages_of(str(path)) == [1]
     first, *others = pages(10, 20)
     first.save(path, save_all=True, append_images=others)
-    content = bytearray(path.read_bytes())
+    whole = path.read_bytes()
     items = list(items_of([str(path)]))
-    path.write_bytes(content[: len(content) // 2])
+    path.write_bytes(whole[: len(whole) // 2])
     assert isinstance(fetch(items[1].picture, LIMITS), RowError)
 
 
