@@ -20,6 +20,7 @@ DOCUMENTS = [
     "docs/studies.md",
     "docs/threat-model.md",
     "docs/training.md",
+    "docs/transcribing.md",
     "tests/data/README.md",
 ]
 
@@ -55,7 +56,7 @@ def test_the_commands_of_the_documents_exist() -> None:
     parts = get_command(app).commands  # type: ignore[attr-defined]  # typer's own copy of click has no types
     found = [
         words
-        for document in ("README.md", "docs/studies.md", "docs/training.md")
+        for document in ("README.md", "docs/studies.md", "docs/training.md", "docs/transcribing.md")
         for words in commands(document)
         if words[0] == "glyphline"
     ]

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -176,6 +177,40 @@ def test_a_full_disk_is_told_and_the_job_goes_on(
     assert not (tmp_path / "out.jsonl").exists()
     assert glyphline(*arguments, "--resume", cwd=tmp_path).returncode == ExitCode.OK
     assert len(rows_of(tmp_path / "out.jsonl")) == 6
+
+
+def test_a_folder_that_cannot_be_written_is_told(
+    invoke: Command, scans: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, *_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    done = invoke("transcribe", "scans", "-o", "out.jsonl", "-q", cwd=tmp_path)
+    assert done.returncode == ExitCode.SYSTEM
+    assert "out.jsonl.job: Read-only file system; no row was written" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_command_that_is_killed_goes_on_to_the_same_rows(
+    environment: dict[str, str], glyphline: Command, tmp_path: Path, strips: list[tuple[Path, str]]
+) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(400):
+        path, _ = strips[number % len(strips)]
+        (folder / f"{number:03d}{path.suffix}").write_bytes(path.read_bytes())
+    arguments = ["transcribe", "many", "--workers", "2", "--quiet"]
+    assert glyphline(*arguments, "-o", "whole.jsonl", cwd=tmp_path).returncode == ExitCode.OK
+    ledger = tmp_path / "out.jsonl.job" / "ledger.jsonl"
+    for moment in ("begun", "written"):
+        command = [sys.executable, "-m", "glyphline", *arguments, "-o", "out.jsonl", "--resume"]
+        with subprocess.Popen(command, cwd=tmp_path, env=environment) as process:
+            while process.poll() is None and not (ledger.exists() and (moment == "begun" or ledger.stat().st_size)):
+                time.sleep(0.05)
+            process.kill()
+    assert glyphline(*arguments, "-o", "out.jsonl", "--resume", cwd=tmp_path).returncode == ExitCode.OK
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def test_metrics_are_served_while_a_job_runs(environment: dict[str, str], scans: Path, tmp_path: Path) -> None:

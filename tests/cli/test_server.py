@@ -72,6 +72,26 @@ def test_a_server_reads_as_this_process_does(
         assert (found["model"], found["version"]) == (expected["model"], expected["version"])
 
 
+def test_a_job_that_asks_servers_reads_as_this_process_does(
+    glyphline: Command, server: re.Match[str], strips_folder: Path, tmp_path: Path
+) -> None:
+    here = glyphline("transcribe", strips_folder, "-o", tmp_path / "here.jsonl", "--workers", "1", "-q")
+    targets = f"{server[2]},{server[2].replace('127.0.0.1', 'localhost')}"
+    there = glyphline("transcribe", strips_folder, "-o", tmp_path / "there.jsonl", "--server", targets, "-q")
+    assert (here.returncode, there.returncode) == (0, 0), there.stderr
+    ours, theirs = (
+        [json.loads(line) for line in (tmp_path / name).read_text(encoding="utf-8").splitlines()]
+        for name in ("here.jsonl", "there.jsonl")
+    )
+    for expected, found in zip(ours, theirs, strict=True):
+        assert found.keys() == expected.keys()
+        for name in ("id", "text", "model", "version", "decoder"):
+            assert found[name] == expected[name]
+    gone = glyphline("transcribe", strips_folder, "-o", tmp_path / "x", "--server", "127.0.0.1:1", "--timeout", "1")
+    assert gone.returncode == ExitCode.SERVER
+    assert not (tmp_path / "x").exists()
+
+
 def test_bad_pictures_have_the_same_codes(
     glyphline: Command, server: re.Match[str], strips: list[tuple[Path, str]], tmp_path: Path
 ) -> None:
