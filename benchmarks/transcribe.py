@@ -42,8 +42,9 @@ from strips import STRIPS, load_strips
 from glyphline.models.image import read_image
 from glyphline.models.repository import ModelRepository, pretrained_root
 from glyphline.models.session import available_threads
+from glyphline.service.jobs import CHUNK_ITEMS
 
-STARTING = 64  # images of the job that tells what starting costs
+STARTING = 4 * CHUNK_ITEMS  # images for each process, in the job that tells what starting costs: all load a model
 console = Console(stderr=True)
 
 
@@ -86,7 +87,7 @@ class Figures:
 def parse() -> argparse.Namespace:
     """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=int, default=4000, help="pictures of a job")
+    parser.add_argument("--images", type=int, default=6000, help="pictures of a job")
     parser.add_argument("--data", type=Path, default=STRIPS, help="folder of the pictures that are copied")
     parser.add_argument("--as-they-are", action="store_true", help="copy the files, and don't make small ones of them")
     parser.add_argument("--model", default="digits-ctc", help="a shipped model")
@@ -215,7 +216,7 @@ def main() -> int:
         with BarePool(arguments.workers, bundle.path, contents, [32], arguments.batching) as pool:
             for number in range(arguments.rounds):
                 console.print(f"round {number + 1} of {arguments.rounds}")
-                starts.append(run_job(scans, folder / "start.jsonl", arguments, STARTING))
+                starts.append(run_job(scans, folder / "start.jsonl", arguments, STARTING * arguments.workers))
                 before = pool.window(arguments.workers, 32, 1, arguments.seconds)
                 jobs.append(run_job(scans, folder / "texts.jsonl", arguments))
                 works.append(mean_of(before, pool.window(arguments.workers, 32, 1, arguments.seconds)))
