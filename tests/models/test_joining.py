@@ -1,12 +1,15 @@
 """Outputs of several runs as those of one."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from glyphline.models.joining import join_runs
 
 
 def test_the_shorter_runs_are_filled_up_with_zeros() -> None:
-    runs = [
+    runs: list[dict[str, NDArray[Any]]] = [
         {
             "memory": np.full((count, frames, 2), count, dtype=np.float32),
             "state": np.full((count, 5), count, dtype=np.float32),

@@ -6,7 +6,8 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
-from glyphline.training.datasets.readers.cut import PagePicture, Points, baseline_boxes, find_page
+from glyphline.models.cut import Points
+from glyphline.training.datasets.readers.cut import PagePicture, baseline_boxes, find_page
 from glyphline.training.datasets.readers.item import LabelledImage
 from glyphline.training.datasets.readers.page import box_of
 from glyphline.training.datasets.readers.xml import Element, read_xml

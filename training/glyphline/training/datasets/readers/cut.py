@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from glyphline.models import cut
-from glyphline.models.cut import Points as Points
+from glyphline.models.cut import Points
 from glyphline.models.errors import ImageError
 from glyphline.models.image import ImageLimits, read_image
 from glyphline.training.datasets.readers.item import PICTURE_SUFFIXES, FilePicture, encode_png
