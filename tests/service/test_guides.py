@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
+from PIL import Image
 
 from glyphline.models.decoding import CharacterModel, DecodingOptions, Lexicon
 from glyphline.models.errors import OptionsError
-from glyphline.models.recognizer import Recognizer
+from glyphline.models.recognizer import Recognizer, load_recognizer
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
 from glyphline.service.client import Client, Result
@@ -59,6 +61,30 @@ def test_a_language_model_is_named(client: Client, images: list[bytes]) -> None:
         (outcome,) = client.recognize_many(images[:1], options=options)
         assert isinstance(outcome, Result)
         assert (len(outcome.text) <= 1) == bool(weight)
+
+
+def test_a_models_own_language_model_guides_who_names_no_decoder(client: Client, words_folder: Path) -> None:
+    recognizer = load_recognizer("words")
+    assert recognizer.language_model is not None
+    pictures = [file.read_bytes() for file in sorted(words_folder.glob("*.jpg"))[:4]]
+    worn = [shrink(picture, rows) for picture in pictures for rows in (9, 12)]
+    found = {}
+    for decoder in (None, "greedy"):
+        options = DecodingOptions(decoder)
+        here = recognizer.recognize(worn, options)
+        there = client.recognize_many(worn, model="words", options=options)
+        found[decoder] = [getattr(outcome, "text", None) for outcome in there]
+        assert found[decoder] == [getattr(outcome, "text", None) for outcome in here]
+    assert found[None] != found["greedy"]
+
+
+def shrink(picture: bytes, rows: int) -> bytes:
+    """Brings a picture to so few rows that not all can be read."""
+    with Image.open(io.BytesIO(picture)) as image:
+        small = image.convert("L").resize((round(image.width * rows / image.height), rows))
+    buffer = io.BytesIO()
+    small.save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,11 @@ def _earlier_runs(manifest: Manifest) -> list[tuple[str, int]]:
 def _again(manifest: Manifest, name: str) -> list[str]:
     """How to make it again: the commands, from the first run on."""
     lines = ["## How to make it again", ""]
-    if '"fonts"' in str(manifest.training["config"]).replace("'", '"'):
+    config = str(manifest.training["config"]).replace("'", '"')
+    if any(f'"fonts{end}' in config for end in ('"', "/")):
         lines.append("    python scripts/fetch_fonts.py --output DATA/fonts")
+    if '"words/' in config:
+        lines.append("    python scripts/fetch_words.py --output DATA/words")
     before: str | None = None
     for run, _ in _earlier_runs(manifest):
         lines.append(_train(run, before))
@@ -89,6 +92,7 @@ def _guide(manifest: Manifest) -> list[str]:
     if decoder.language_model is None:
         return []
     return [
+        "    # the language model: see the top of the configuration",
         f"    glyphline guide OUT/{manifest.name}/{manifest.version} {decoder.language_model} --data-root DATA \\",
         f"        --weight {decoder.language_model_weight:g} --length-bonus {decoder.length_bonus:g}"
         f" --beam-width {decoder.beam_width}",

@@ -14,6 +14,7 @@ characters after a context are those after its suffix, lowered by its back-off w
 
 import gzip
 import hashlib
+import lzma
 import math
 import re
 import threading
@@ -72,8 +73,8 @@ class CharacterModel:
         """Reads the content of an ARPA file.
 
         Args:
-            content: UTF-8, or that packed by gzip. Every token is one character, `<space>` or `▁` the space, `<s>` and
-                `</s>` the beginning and end of a text, `<unk>` any other character.
+            content: UTF-8, or that packed by gzip or xz. Every token is one character, `<space>` or `▁` the space, `<s>`
+                and `</s>` the beginning and end of a text, `<unk>` any other character.
             name: What messages call it.
 
         Raises:
@@ -87,7 +88,7 @@ class CharacterModel:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Reads an ARPA file, packed by gzip or not.
+        """Reads an ARPA file, packed by gzip or xz or not at all.
 
         Raises:
             OptionsError: If it cannot be read or is no model of characters. The message names the file and the line.
@@ -284,9 +285,11 @@ def _parse(content: bytes, name: str) -> _NGrams:
     try:
         if content.startswith(b"\x1f\x8b"):
             content = gzip.decompress(content)
+        elif content.startswith(b"\xfd7zXZ\x00"):
+            content = lzma.decompress(content)
         lines = content.decode("utf-8-sig").split("\n")  # not splitlines: some characters count as ends of lines there
-    except (OSError, EOFError) as error:
-        raise OptionsError(_FIELD, f"{name}: damaged gzip: {error}") from error
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise OptionsError(_FIELD, f"{name}: damaged gzip or xz: {error}") from error
     except UnicodeDecodeError as error:
         raise OptionsError(_FIELD, f"{name}: not UTF-8: {error.reason}") from error
     return _Reader(lines, name).read()
