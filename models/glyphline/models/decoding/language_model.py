@@ -73,8 +73,8 @@ class CharacterModel:
         """Reads the content of an ARPA file.
 
         Args:
-            content: UTF-8, or that packed by gzip or xz. Every token is one character, `<space>` or `▁` the space, `<s>`
-                and `</s>` the beginning and end of a text, `<unk>` any other character.
+            content: UTF-8, or that packed by gzip or xz. Every token is one character, `<space>` or `▁` the space,
+                `<s>` and `</s>` the beginning and end of a text, `<unk>` any other character.
             name: What messages call it.
 
         Raises:
