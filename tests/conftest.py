@@ -73,6 +73,12 @@ def words_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
+def handwriting_folder() -> Path:
+    """Small real strips of handwriting, likewise."""
+    return ROOT / "tests" / "data" / "handwriting"
+
+
+@pytest.fixture(scope="session")
 def strips(strips_folder: Path) -> list[tuple[Path, str]]:
     """Every real strip: its file and its text."""
     lines = (strips_folder / "labels.tsv").read_text(encoding="utf-8").splitlines()

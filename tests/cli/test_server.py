@@ -21,7 +21,7 @@ def server(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
     """A server that `glyphline serve` started and that must end with 0 when told to: the line that says it is ready."""
     folder = tmp_path_factory.mktemp("serve")
     log, labelled = folder / "log", folder / "models"
-    shutil.copytree(pretrained_root(), labelled, ignore=shutil.ignore_patterns("words"))
+    shutil.copytree(pretrained_root(), labelled, ignore=shutil.ignore_patterns("words", "handwriting"))
     version = ModelRepository([labelled]).latest("digits")
     (labelled / "digits" / LABELS_NAME).write_text(f"stable = {version}\n")
     command = [sys.executable, "-m", "glyphline", "serve"]

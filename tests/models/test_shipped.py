@@ -133,6 +133,13 @@ def test_words_reads_typescript(words: Recognizer, words_folder: Path) -> None:
     assert read(words, [(words_folder / name).read_bytes() for name in names]) == list(texts)
 
 
+def test_handwriting_reads_german_french_and_english_hands(handwriting_folder: Path) -> None:
+    lines = (handwriting_folder / "labels.tsv").read_text(encoding="utf-8").splitlines()
+    names, texts = zip(*(line.split("\t") for line in lines), strict=True)
+    recognizer = load_recognizer("handwriting")
+    assert read(recognizer, [(handwriting_folder / name).read_bytes() for name in names]) == list(texts)
+
+
 @pytest.mark.parametrize("text", ["Total: 12.50", "Reading strips", "RECEIPT 4711", "hello", "A"])
 def test_words_reads_print_in_every_mode_and_format(words: Recognizer, text: str) -> None:
     assert set(read(words, list(variants(draw(text)).values()))) == {text}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def test_models_are_described(client: Client, recognizers: dict[str, Recognizer]) -> None:
     models = client.list_models()
-    assert [model.name for model in models] == ["digits", "digits-ctc", "words"]
+    assert [model.name for model in models] == ["digits", "digits-ctc", "handwriting", "words"]
     for model in models:
         manifest = recognizers[model.name].bundle.manifest
         assert model == client.get_model(model.name, model.version)
@@ -44,9 +44,9 @@ def test_the_list_comes_in_pages(server_target: str) -> None:
     with grpc.insecure_channel(server_target) as channel:
         stub = rpc.ModelServiceStub(channel)
         first = stub.ListModels(api.ListModelsRequest(page_size=1), timeout=60)
-        second = stub.ListModels(api.ListModelsRequest(page_size=2, page_token=first.next_page_token), timeout=60)
+        second = stub.ListModels(api.ListModelsRequest(page_size=3, page_token=first.next_page_token), timeout=60)
         assert [model.name for model in first.models] == ["digits"]
-        assert [model.name for model in second.models] == ["digits-ctc", "words"]
+        assert [model.name for model in second.models] == ["digits-ctc", "handwriting", "words"]
         assert first.next_page_token
         assert not second.next_page_token
         for request, field in (

@@ -190,7 +190,7 @@ async def test_the_asyncio_client_does_what_the_other_does(
         result = await client.recognize(images[0])
         evaluation = await client.submit_reference(result.metadata.request_id, result.text)
         assert evaluation.exact_match
-        assert [model.name for model in await client.list_models()] == ["digits", "digits-ctc", "words"]
+        assert [model.name for model in await client.list_models()] == ["digits", "digits-ctc", "handwriting", "words"]
         assert (await client.get_model()).is_default
         with pytest.raises(InvalidRequestError):
             await client.recognize(b"no picture")

@@ -125,7 +125,7 @@ def evaluate_command(
     measured: list[list[Measured]] = [[] for _ in recognizers]
     for name, (settings, root) in zip(data_sets, found, strict=True):
         samples = build_set(settings, root, common_alphabet(recognizers))[:limit]
-        compare = settings.compare if isinstance(settings, FolderSetConfig) else "all"
+        compare = settings.compare
         for row, recognizer, label in zip(measured, recognizers, labels, strict=True):
             row.append(
                 measure(

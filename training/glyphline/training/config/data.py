@@ -215,21 +215,18 @@ class ShownSet(Section):
 
     Attributes:
         shown: Whether pictures of it may be shown in a model card: their licence allows that they are given away.
-    """
-
-    shown: bool = False
-
-
-class FolderSetConfig(DatasetConfig, ShownSet):
-    """An evaluation set of real strips.
-
-    Attributes:
         compare: `all` characters, `letters-and-digits` without regard to case, or `digits` alone: both texts lose all
             else before they are compared.
     """
 
-    kind: Literal["folder"]
+    shown: bool = False
     compare: Literal["all", "letters-and-digits", "digits"] = "all"
+
+
+class FolderSetConfig(DatasetConfig, ShownSet):
+    """An evaluation set of real strips."""
+
+    kind: Literal["folder"]
 
 
 class StripSetConfig(ShownSet):
