@@ -78,7 +78,12 @@ def test_one_damaged_bundle_hides_no_other(invoke: Command, tmp_path: Path) -> N
     (tmp_path / "models" / "bad" / "3" / "manifest.json").write_text("{}")
     done = invoke("models", "--model-repository", tmp_path / "models")
     assert done.returncode == ExitCode.MODEL
-    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["digits", "digits-ctc", "handwriting", "words"]
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [
+        "digits",
+        "digits-ctc",
+        "handwriting",
+        "words",
+    ]
     assert "glyphline models: bad 3 is damaged: " in done.stderr
     described = [
         json.loads(line)
