@@ -59,7 +59,7 @@ def channel(server_target: str) -> Iterator[grpc.Channel]:
         yield connected
 
 
-@pytest.mark.parametrize("service", ["", "digits", "digits-ctc", *SERVICES])
+@pytest.mark.parametrize("service", ["", "digits", "digits-ctc", *sorted(SERVICES)])
 def test_the_server_each_service_and_each_model_can_be_asked_for(channel: grpc.Channel, service: str) -> None:
     assert check(channel, service) == SERVING
 
