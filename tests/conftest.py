@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from glyphline.models.repository import ModelRepository, pretrained_root
+
+# A shell that starts the tests in the background makes them, and all that they start, deaf to Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[1]
 TRAINING_PACKAGES = ("torch", "matplotlib", "onnx")
