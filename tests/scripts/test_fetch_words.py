@@ -33,3 +33,23 @@ def test_flags_and_repetitions_go(script: ModuleType) -> None:
 def test_every_list_has_a_licence_and_a_language(script: ModuleType) -> None:
     assert len({entry.name for entry in script.LISTS}) == len(script.LISTS)
     assert all(entry.licence and entry.language for entry in script.LISTS)
+
+
+def test_places_are_those_that_speak_german_and_give_streets_their_names(script: ModuleType) -> None:
+    cities = [
+        {"name": "Zossen", "countrycode": "DE"},
+        {"name": "Wien", "countrycode": "AT"},
+        {"name": "Lyon", "countrycode": "FR"},
+        {"name": "Adliswil / Tal", "countrycode": "CH"},
+        {"name": "Bad Ischl", "countrycode": "AT"},
+        {"name": "Halle", "countrycode": "DE"},
+    ]
+    assert script.place_names(cities) == [
+        "Bad Ischl",
+        "Halle",
+        "Hallestraße",
+        "Wien",
+        "Wiener Weg",
+        "Zossen",
+        "Zossener Allee",
+    ]

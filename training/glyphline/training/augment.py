@@ -23,6 +23,7 @@ class Wear:
     Attributes:
         slant: Greatest shear, in pixels of shift a pixel of height.
         rotation: Greatest slope of the line, in radians.
+        stretch: Standard deviation of the logarithm by which a real strip is widened; about half of it heightens it.
         elastic: Standard deviation of the local displacement, as a share of the height.
         lines: Probability of ruled lines, box edges or bars.
         inverted: Probability of light ink on dark ground.
@@ -33,6 +34,7 @@ class Wear:
 
     slant: float = 0.45
     rotation: float = 0.05
+    stretch: float = 0.13
     elastic: float = 0.03
     lines: float = 0.3
     inverted: float = 0.3
@@ -260,7 +262,7 @@ def rephotograph(pixels: Grey, random: np.random.Generator, wear: Wear) -> Grey:
     height, width = pixels.shape
     image = Image.fromarray(pixels)
     if random.random() < 0.8:
-        stretch_x, stretch_y = np.exp(random.normal(0, 0.13)), np.exp(random.normal(0, 0.06))
+        stretch_x, stretch_y = np.exp(random.normal(0, wear.stretch)), np.exp(random.normal(0, wear.stretch * 6 / 13))
         size = (max(8, round(width * stretch_x)), max(8, round(height * stretch_y)))
         stretched = np.asarray(image.resize(size, Image.Resampling.BILINEAR))
         image = Image.fromarray(warp(stretched, random, wear, ground=edge))

@@ -21,6 +21,7 @@ class WearConfig(Section):
 
     slant: float | None = None
     rotation: float | None = None
+    stretch: float | None = None
     elastic: float | None = None
     lines: float | None = None
     inverted: float | None = None
