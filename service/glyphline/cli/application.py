@@ -15,6 +15,7 @@ from glyphline.cli import (
     models,
     quantise,
     recognize,
+    review,
     serve,
     study,
     token,
@@ -32,6 +33,7 @@ _HELP = """Reads strips of pixels as text: handwritten, printed, seven-segment a
   glyphline recognize cheque.png                      read one picture, here and now
   glyphline recognize cheque.png --show               and draw what was read over it
   glyphline transcribe scans/ --output texts.jsonl    read a folder with all cores
+  glyphline review texts.jsonl                        correct what is most likely wrong, on a page
   glyphline serve                                     serve over gRPC, with Prometheus metrics
   glyphline recognize cheque.png --server localhost:50051
   glyphline data init, validate; train, export, evaluate     make a model of your own
@@ -54,6 +56,7 @@ app = typer.Typer(
 _SHORT_HELP = {
     recognize: "Read pictures, here or on a server.",
     transcribe: "Read folders of pictures with all cores.",
+    review: "Correct a job's doubtful rows on a page.",
     serve: "Serve models over gRPC, with metrics.",
     models: "List models, or show one's card.",
     evaluate: "Measure a model on labelled data.",
