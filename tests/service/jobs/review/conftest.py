@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,23 +32,19 @@ class Browser:
         to_browser, self._to_browser = os.pipe()
         self._from_browser, from_browser = os.pipe()
 
-        def connect() -> None:
-            high = [os.dup(end) for end in (to_browser, from_browser)]  # either may be 3 or 4 itself
-            os.dup2(high[0], 3)
-            os.dup2(high[1], 4)
-
         self.downloads = folder / "downloads"
+        # It reads from descriptor 3 and writes to 4.
+        connected = f'exec "$@" 3</dev/fd/{to_browser} 4>/dev/fd/{from_browser}'
         self._process = subprocess.Popen(
             [
-                command,
+                *("sh", "-c", connected, "sh", command),
                 *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
                 *(f"--user-data-dir={folder / 'profile'}", "--remote-debugging-pipe", "about:blank"),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=(3, 4, to_browser, from_browser),
-            preexec_fn=connect,
+            pass_fds=(to_browser, from_browser),
         )
         os.close(to_browser)
         os.close(from_browser)
@@ -171,6 +167,19 @@ class Browser:
         self._process.wait()
         os.close(self._to_browser)
         os.close(self._from_browser)
+
+
+@pytest.fixture(scope="session")
+def row() -> Callable[..., dict[str, Any]]:
+    """Returns a function that makes a row of a job: `row("a.png", "12", 0.5, reference="13")`."""
+
+    def make(name: str, text: str | None, confidence: float | None = 0.5, **more: object) -> dict[str, Any]:
+        error = None if text is not None else {"code": "empty_image", "message": "the file is empty"}
+        values: dict[str, Any] = {"id": name, "source": name, "text": text, "error": error, "truncated": False}
+        values["confidence"] = None if text is None else confidence
+        return values | {"model": "digits", "version": 1, "sha256": None, "decoder": "greedy"} | more
+
+    return make
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import sys
@@ -166,7 +165,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 
     number = 0
     try:
-        with parquet.ParquetFile(io.FileIO(path)) as file:
+        with path.open("rb") as stream, parquet.ParquetFile(stream) as file:
             for batch in file.iter_batches(_GROUP):
                 for values in batch.to_pylist():
                     number += 1

@@ -162,15 +162,18 @@
     if (!kept) tell("Progress cannot be kept in this browser: save the labels before the page is closed.");
   };
 
+  // The caret stands at the end and nothing is selected, so that a stray key costs no more than one character.
+  const enter = (view, scroll = true) => {
+    view.field.focus({ preventScroll: true });
+    view.field.setSelectionRange(view.field.value.length, view.field.value.length);
+    if (scroll) view.article.scrollIntoView({ block: "nearest" });
+  };
+
   const move = (view, step) => {
     let index = views.indexOf(view) + step;
     while (views[index] && (views[index].article.hidden || !views[index].field)) index += step;
     const next = views[index];
-    if (next) {
-      next.field.focus({ preventScroll: true });
-      next.field.select();
-      next.article.scrollIntoView({ block: "nearest" });
-    }
+    if (next) enter(next);
     return Boolean(next);
   };
 
@@ -206,9 +209,7 @@
     target.field.value = target.row.text ?? "";
     change(target, null);
     target.article.hidden = false;
-    target.field.focus({ preventScroll: true });
-    target.field.select();
-    target.article.scrollIntoView({ block: "nearest" });
+    enter(target);
   };
 
   const take = (view, index) => {
@@ -299,5 +300,5 @@
   count();
   filter();
   const first = open.find((view) => !(stateOf(view.row) || {}).done);
-  if (first) first.field.focus({ preventScroll: true });
+  if (first) enter(first, first !== open[0]); // at the beginning the page's head stays to be seen
 })();

@@ -67,8 +67,8 @@ def render_page(review: Review, quote: Callable[[str], str]) -> str:
     )
     return Template(_resource("page.html")).substitute(
         policy=policy,
-        title=html.escape(f"Review of {review.output}"),
-        notes="\n".join(f"<p>{html.escape(note)}</p>" for note in review.notes),
+        title=_markup(f"Review of {review.output}"),
+        notes="\n".join(f"<p>{_markup(note)}</p>" for note in review.notes),
         style=style,
         data=script_text(data),
         script=script,
@@ -80,7 +80,16 @@ def script_text(data: object) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair becomes JSON's escape of it
+    return _encodable(text)
+
+
+def _markup(text: str) -> str:
+    return html.escape(_encodable(text))
+
+
+def _encodable(text: str) -> str:
+    r"""Writes half a surrogate pair, as file names that are not UTF-8 give, as `\uNNNN`, which JSON reads back."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _resource(name: str) -> str:

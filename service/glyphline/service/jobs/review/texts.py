@@ -27,11 +27,11 @@ def marked(text: str, other: str) -> list[Piece]:
         text: The text; the stretches together are this text.
         other: What it is compared with.
     """
-    pieces: list[Piece] = []
-    for operation in Levenshtein.opcodes(text, other):
-        differs = operation.tag != "equal"
-        pieces.append((text[operation.src_start : operation.src_end], None, differs))
-    return pieces
+    # Aligned from the other text's side, as `pieces_of` aligns that one: both then mark the same characters.
+    return [
+        (text[operation.dest_start : operation.dest_end], None, operation.tag != "equal")
+        for operation in Levenshtein.opcodes(other, text)
+    ]
 
 
 def pieces_of(text: str, tokens: Sequence[Mapping[str, Any]] | None, others: Sequence[str]) -> list[Piece]:

@@ -51,10 +51,10 @@ class Basis:
         of = f"of the {self.references:,} rows with references"
         if math.isinf(self.threshold):
             return f"All readings are doubtful: {of}, no confidence sets {asked} right ones apart."
-        low, high = wilson_interval(self.right, self.accepted)
+        low, high = (bound * 100 for bound in wilson_interval(self.right, self.accepted))
         return (
             f"Readings with a confidence below {self.threshold:.4f}: {of}, {self.accepted:,} lie at it or above, and"
-            f" {self.right / self.accepted * 100:.2f} % of these are right (95 %: {low * 100:.2f} to {high * 100:.2f} %)."
+            f" {self.right / self.accepted * 100:.2f} % of these are right (95 %: {low:.2f} to {high:.2f} %)."
         )
 
 
