@@ -37,7 +37,7 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """Returns the CPU time that the front process and its workers have taken so far (Linux)."""
-        return sum(_cpu_seconds(process) for process in _family(self.process.pid))
+        return sum(_cpu_seconds(process) for process in family(self.process.pid))
 
     def front_cpu_seconds(self) -> float:
         """Returns the front process's part of it: gRPC, the queue, metrics."""
@@ -46,7 +46,7 @@ class Server:
     def worker_pids(self) -> list[int]:
         """Returns the worker processes: children that Python's spawn began (Linux)."""
         workers = []
-        for process in _family(self.process.pid)[1:]:
+        for process in family(self.process.pid)[1:]:
             try:
                 command = Path(f"/proc/{process}/cmdline").read_bytes()
             except OSError:
@@ -57,7 +57,7 @@ class Server:
 
     def resident_bytes(self) -> int:
         """Returns the memory that the front process and its workers hold, shared pages split between them (Linux)."""
-        return sum(_proportional_bytes(process) for process in _family(self.process.pid))
+        return sum(resident_bytes(process) for process in family(self.process.pid))
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _family(root: int) -> list[int]:
+def family(root: int) -> list[int]:
     """Returns a process and all its descendants."""
     children: dict[int, list[int]] = defaultdict(list)
     for path in Path("/proc").glob("[0-9]*"):
@@ -141,7 +141,8 @@ def _cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _proportional_bytes(process: int) -> int:
+def resident_bytes(process: int) -> int:
+    """Returns the memory that a process holds, its share of shared pages included (Linux)."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:

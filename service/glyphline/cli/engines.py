@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from glyphline.service.jobs import Engine, LocalEngine, ModelIdentity, WorkerSet
 if TYPE_CHECKING:
     from glyphline.cli.transcribing import Reading
 
-__all__ = ["Opened", "local_engine", "server_engine"]
+__all__ = ["Opened", "open_engine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,33 @@ class Opened:
     engine: Engine
 
 
+def open_engine(reading: Reading) -> AbstractContextManager[Opened]:
+    """Chooses the engine that the options ask for."""
+    if reading.servers:
+        return _server_engine(reading)
+    return _ray_engine(reading) if reading.engine == "ray" else _local_engine(reading)
+
+
 @contextmanager
-def local_engine(reading: Reading) -> Iterator[Opened]:
+def _local_engine(reading: Reading) -> Iterator[Opened]:
+    """Reads with the processes of this machine."""
+    settings, identity = _prepare(reading)
+    yield Opened(LocalEngine(settings, identity, reading.workers or usual_workers(reading.device)))
+
+
+@contextmanager
+def _ray_engine(reading: Reading) -> Iterator[Opened]:
+    """Connects to a Ray cluster."""
+    from glyphline.service.jobs.engines.ray import RayEngine, connected, usual_readers
+
+    if reading.device not in ("cpu", "cuda"):
+        raise CommandError(f"--device {reading.device}: Ray chooses the GPU of each worker; give --device cuda")
+    settings, identity = _prepare(reading)
+    with connected(reading.ray_address):
+        yield Opened(RayEngine(settings, identity, reading.workers or usual_readers(reading.device)))
+
+
+def _prepare(reading: Reading) -> tuple[WorkerSettings, ModelIdentity]:
     """Checks the model and all that can be checked before the first process starts."""
     from glyphline.models.alphabet import Alphabet
 
@@ -53,11 +78,11 @@ def local_engine(reading: Reading) -> Iterator[Opened]:
         provider=reading.provider,
         precision=reading.precision,
     )
-    yield Opened(LocalEngine(settings, identity, reading.workers or usual_workers(reading.device)))
+    return settings, identity
 
 
 @contextmanager
-def server_engine(reading: Reading) -> Iterator[Opened]:
+def _server_engine(reading: Reading) -> Iterator[Opened]:
     """Connects to every server and makes sure that all hold the model, in the same version."""
     from glyphline.models.bundle import DecoderDefaults
     from glyphline.service.client import Client

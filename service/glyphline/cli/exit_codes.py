@@ -28,7 +28,7 @@ MEANINGS = {
     ExitCode.USAGE: "an option, path, data set or configuration is wrong, or a package is missing",
     ExitCode.IMAGES: "some images could not be read; all others were",
     ExitCode.MODEL: "the model is missing or damaged, or its device is not there",
-    ExitCode.SERVER: "the server cannot start, cannot be reached, or is too busy",
+    ExitCode.SERVER: "the server or the cluster cannot start, cannot be reached, or is too busy",
     ExitCode.SYSTEM: "a file could not be read or written (permissions, full disk)",
     ExitCode.INTERRUPTED: "stopped by Ctrl-C",
     ExitCode.PIPE_CLOSED: "the reader of the output has gone, as `head` does when it has enough",
@@ -39,6 +39,7 @@ MEANINGS = {
 _ERRORS = {
     "AlphabetError": ExitCode.USAGE,
     "BundleError": ExitCode.MODEL,
+    "ClusterError": ExitCode.SERVER,
     "DeviceError": ExitCode.MODEL,
     "DeviceRefusedError": ExitCode.MODEL,
     "ExportError": ExitCode.MODEL,

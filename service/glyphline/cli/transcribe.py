@@ -63,6 +63,13 @@ class FormatName(StrEnum):
     XML = "xml"
 
 
+class EngineName(StrEnum):
+    """What reads, unless servers do."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
 EXAMPLES = """\b
 Examples:
   glyphline transcribe scans/ --output texts.jsonl
@@ -73,6 +80,7 @@ Examples:
   glyphline transcribe 'pages/*.xml' --output filled/ --format xml   PAGE and ALTO, texts filled in
   glyphline transcribe s3://bucket/scans/ --output texts.jsonl
   glyphline transcribe scans/ --output texts.jsonl --server localhost:50051,localhost:50052
+  glyphline transcribe /shared/scans/ --output texts.jsonl --engine ray --ray-address head:6379
   find scans -name '*.png' | glyphline transcribe --files-from - --output -
 
 \b
@@ -92,14 +100,15 @@ OUT takes its name when it is complete. Until then all is in OUT.job (or OUT/_jo
 out of disk goes on with --resume and ends with the rows that it would have had; other settings are refused.
 
 \b
-Exit codes: 0 all read, 3 some pictures were not, 2 an option or input is wrong, 4 the model is, 5 no server answers,
-6 disk, storage or memory ran out, 130 Ctrl-C, 143 SIGTERM. After 5, 6, 130 and 143, --resume goes on.
+Exit codes: 0 all read, 3 some pictures were not, 2 an option or input is wrong, 4 the model is, 5 no server or no Ray
+cluster answers, 6 disk, storage or memory ran out, 130 Ctrl-C, 143 SIGTERM. After 5, 6, 130 and 143, --resume goes on.
 """
 
 GROUPS = {
     "Input": ("paths", "files_from", "references", "limit", "sample", "allow_http", "max_pixels", "max_bytes"),
     "Output": ("output", "format_name", "tokens", "alternatives", "any_order", "resume", "overwrite"),
     "Model": ("model", "version", "repository", "device", "allow_cpu_fallback", "provider", "precision", "workers"),
+    "Ray": ("engine", "ray_address"),
     "Server": ("server", "timeout", "tls", "tls_ca", "tls_certificate", "tls_key", "token_file"),
     "Decoding": (
         "decoder",
@@ -175,6 +184,17 @@ def transcribe(
         int | None,
         typer.Option(metavar="N", min=1, help="Processes.  [default: one per usable CPU core, at most 4 on a GPU]"),
     ] = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="What reads: the cores of this machine, or the workers of a Ray cluster.")
+    ] = EngineName.LOCAL,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Head of the cluster, or ray://HOST:PORT from outside.  [default: RAY_ADDRESS, else this machine's]",
+            show_default=False,
+        ),
+    ] = None,
     server: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT,…", help="Ask these servers instead of reading here.", show_default=False),
@@ -226,6 +246,10 @@ def transcribe(
     if not 0 < timeout < float("inf"):
         raise CommandError(f"--timeout {timeout:g}: give seconds, more than 0")
     refuse_given(context, asking=server is not None)
+    if engine is EngineName.RAY and server is not None:
+        raise CommandError("--engine ray and --server both say what reads: choose one")
+    if engine is not EngineName.RAY and ray_address is not None:
+        raise CommandError("--ray-address needs --engine ray")
     guides = GuideArguments(lexicon, several_words, language_model, language_model_weight, length_bonus)
     options = guides.add_to(
         decoding_options(decoder, beam_width, alternatives, allowed, tokens), server=server is not None
@@ -245,6 +269,8 @@ def transcribe(
             provider=provider.value,
             precision=precision.value,
             workers=workers,
+            engine=engine.value,
+            ray_address=ray_address,
             servers=tuple(each.strip() for each in (server or "").split(",") if each.strip()),
             timeout=timeout,
             access=ServerAccess(tls, tls_ca, tls_certificate, tls_key, token_file),

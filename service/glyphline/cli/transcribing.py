@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
 from glyphline.cli.access import ServerAccess
-from glyphline.cli.engines import Opened, local_engine, server_engine
+from glyphline.cli.engines import Opened, open_engine
 from glyphline.cli.exit_codes import CommandError, ExitCode
 from glyphline.cli.group import tell
 from glyphline.cli.guides import GuideArguments
@@ -52,6 +52,8 @@ class Reading:
         provider: What runs the network.
         precision: Which variant of it.
         workers: Processes; None for the usual number.
+        engine: What reads, unless servers do.
+        ray_address: Of the cluster; None for the one at hand.
         servers: Addresses of servers; empty to read here.
         timeout: Seconds without an answer after which servers count as gone.
         access: Certificates and token for them.
@@ -68,6 +70,8 @@ class Reading:
     provider: Provider
     precision: Precision
     workers: int | None
+    engine: Literal["local", "ray"]
+    ray_address: str | None
     servers: tuple[str, ...]
     timeout: float
     access: ServerAccess
@@ -116,7 +120,7 @@ def transcribe_all(inputs: Inputs, reading: Reading, writing: Writing) -> None:
         _tell_plan(inputs, layout, writing)
         return
     with ExitStack() as stack:
-        opened = stack.enter_context((server_engine if reading.servers else local_engine)(reading))
+        opened = stack.enter_context(open_engine(reading))
         in_order = not writing.any_order or (layout is not None and layout.format == "xml")
         output: Journal | StreamOutput = StreamOutput(sys.stdout.buffer)
         if layout is not None:
@@ -213,7 +217,9 @@ def _settings(inputs: Inputs, reading: Reading, opened: Opened, layout: Layout, 
     here = {"device": reading.device, "provider": reading.provider, "precision": reading.precision}
     return {
         **inputs.describe(),
-        "engine": "server" if reading.servers else "local",
+        "engine": "server"
+        if reading.servers
+        else "local",  # a cluster reads as this machine does: a job may move there
         "model": model.name,
         "version": model.version,
         "sha256": model.sha256,

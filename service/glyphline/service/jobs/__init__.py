@@ -5,7 +5,7 @@ server nor grpc nor torch.
 """
 
 from glyphline.service.jobs.engines import Engine, LocalEngine, WorkerSettings, usual_workers
-from glyphline.service.jobs.errors import InputError, JobError, OutputError
+from glyphline.service.jobs.errors import ClusterError, InputError, JobError, OutputError
 from glyphline.service.jobs.items import Chunk, Item
 from glyphline.service.jobs.journal import Journal
 from glyphline.service.jobs.pictures import Picture, picture_of
@@ -20,6 +20,7 @@ from glyphline.service.jobs.tally import Tally
 __all__ = [
     "CHUNK_ITEMS",
     "Chunk",
+    "ClusterError",
     "Engine",
     "InputError",
     "Inputs",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glyphline.models.errors import GlyphlineError
 
-__all__ = ["InputError", "JobError", "OutputError"]
+__all__ = ["ClusterError", "InputError", "JobError", "OutputError"]
 
 
 class InputError(GlyphlineError):
@@ -17,3 +17,7 @@ class OutputError(GlyphlineError):
 
 class JobError(GlyphlineError):
     """The job cannot go on now; what it has read is kept."""
+
+
+class ClusterError(JobError):
+    """A cluster is not there, or no longer."""

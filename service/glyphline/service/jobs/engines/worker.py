@@ -79,21 +79,27 @@ def read_pictures(pictures: Sequence[Picture]) -> list[Outcome]:
     Raises:
         GlyphlineError: If the bundle cannot be loaded or does not know the options.
     """
-    if _State.recognizer is None:
-        _State.recognizer = _load(_State.settings)
-    settings, recognizer = _State.settings, _State.recognizer
+    settings, recognizer = _State.settings, load()
     return [outcome for batch in _batches(pictures, settings) for outcome in _recognize(recognizer, batch, settings)]
 
 
-def _load(settings: WorkerSettings) -> Recognizer:
-    return Recognizer.load(
-        load_bundle(settings.bundle),
-        device=settings.device,
-        threads=1,
-        allow_cpu_fallback=settings.allow_cpu_fallback,
-        provider=settings.provider,
-        precision=settings.precision,
-    )
+def load() -> Recognizer:
+    """Returns this process's recogniser, which is loaded once.
+
+    Raises:
+        GlyphlineError: If the bundle or its device is at fault.
+    """
+    if _State.recognizer is None:
+        settings = _State.settings
+        _State.recognizer = Recognizer.load(
+            load_bundle(settings.bundle),
+            device=settings.device,
+            threads=1,
+            allow_cpu_fallback=settings.allow_cpu_fallback,
+            provider=settings.provider,
+            precision=settings.precision,
+        )
+    return _State.recognizer
 
 
 def _batches(pictures: Sequence[Picture], settings: WorkerSettings) -> Iterator[list[Content]]:
