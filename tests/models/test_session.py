@@ -113,6 +113,7 @@ class TestOpening:
         assert (options.intra_op_num_threads, options.inter_op_num_threads) == (2, 1)
         assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
         assert options.get_session_config_entry("session.inter_op.allow_spinning") == "0"
+        assert options.get_session_config_entry("session.use_env_allocators") == "1"  # one memory for all of a process
         (result,) = session.run(None, {"x": np.array([1.0, 2.0], dtype=np.float32)})
         assert result.tolist() == [-1.0, -2.0]
 

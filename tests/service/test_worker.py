@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
@@ -18,13 +20,46 @@ from glyphline.models.errors import BundleError
 from glyphline.models.heads import Head
 from glyphline.models.image import GreyImage, ImageLimits
 from glyphline.models.joining import Run
-from glyphline.models.recognizer import Recognizer
+from glyphline.models.recognizer import MAX_COLUMNS, Recognizer
 from glyphline.models.repository import ModelRepository
 from glyphline.models.timings import StageTimings
 from glyphline.service import worker
 from glyphline.service.messages import Beat, Fault, Job, JobResult, Ping, Pong, Ready, Refused, Unload, WorkerConfig
 
 MODEL = "digits-ctc"
+# Prints by how many MiB a worker's memory grows after it is ready: as it reads with two models, full batches and all
+# others, and as one of them is dropped and loaded again.
+GROWTH = """
+import gc, sys
+from pathlib import Path
+import numpy as np
+from glyphline.models.image import GreyImage, ImageLimits
+from glyphline.service.guides import load_guides
+from glyphline.service.messages import WorkerConfig
+from glyphline.service.worker import _load
+
+def used():
+    rollup = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in rollup if line.startswith("Anonymous:")) / 1024
+
+def load(folder):
+    config = WorkerConfig((folder,), "cpu", False, ImageLimits(), 32)
+    return _load(folder, config, load_guides({}, {}), "cpu")
+
+folders = [Path(each) for each in sys.argv[1:]]
+held = [load(folder) for folder in folders]
+ready = used()
+random = np.random.default_rng(5)
+for count, width in ((1, 2000), (32, 248), (9, 700), (3, 90), (32, 20), (20, 400)):
+    strip = GreyImage(random.integers(0, 255, (40, width), dtype=np.uint8))
+    for recognizer in held:
+        recognizer.recognize([strip] * count)
+held.pop()
+gc.collect()
+held.append(load(folders[-1]))
+held[-1].recognize([GreyImage(random.integers(0, 255, (40, 248), dtype=np.uint8))] * 32)
+print(used() - ready)
+"""
 
 
 class Recording:
@@ -101,6 +136,26 @@ def test_complaint_27_every_shape_is_run_before_a_worker_is_ready(usual: Recogni
     for broken in (recognizer.shapes(2)[-1][1], 256):
         with pytest.raises(BundleError, match=f"width {broken}"):
             worker._warm(Recognizer(usual.bundle, Recording(usual._head, broken)), 2)
+
+
+def test_complaint_27_the_largest_run_comes_before_a_worker_is_ready(usual: Recognizer) -> None:
+    """Also where no shape needs to be prepared: the memory that it takes is there before anybody waits."""
+    head = Recording(usual._head)
+    head.provider = "CPUExecutionProvider"
+    worker._warm(Recognizer(usual.bundle, head), 32)
+    assert (32, MAX_COLUMNS // 32) in head.shapes
+    for most in (1, 10 * MAX_COLUMNS):
+        head.shapes.clear()
+        worker._warm(Recognizer(usual.bundle, head), min(most, 300))
+        assert max(size * width for size, width in head.shapes) <= MAX_COLUMNS
+
+
+def test_memory_does_not_grow_once_a_worker_is_ready(model_root: Path) -> None:
+    """A full batch takes 150 MiB: once for the whole process, whatever it reads with, and at the start."""
+    repository = ModelRepository([model_root])
+    folders = [str(repository.resolve(name)) for name in (MODEL, "digits")]
+    done = subprocess.run([sys.executable, "-c", GROWTH, *folders], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 40
 
 
 @pytest.fixture

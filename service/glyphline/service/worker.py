@@ -26,7 +26,7 @@ from glyphline.models.decoding.readings import Reading
 from glyphline.models.devices import Device, split_devices
 from glyphline.models.errors import BundleError, DeviceError, GlyphlineError, ImageError
 from glyphline.models.image import GreyImage
-from glyphline.models.recognizer import Recognizer, StageTimings
+from glyphline.models.recognizer import MAX_COLUMNS, Recognizer, StageTimings
 from glyphline.service.guides import Guides, load_guides
 from glyphline.service.memory import keep_what_is_here
 from glyphline.service.messages import (
@@ -171,16 +171,19 @@ def _load(folder: Path, config: WorkerConfig, guides: Guides, device: Device) ->
 def _warm(recognizer: Recognizer, max_batch: int) -> None:
     """Pays now for what the first requests would pay for: memory, and kernels for every shape where they are made so.
 
+    The largest run comes first: what it takes is kept and is enough for all others, so memory stays as it is from here.
+
     Raises:
         BundleError: If the model cannot be run in one of them.
     """
     manifest = recognizer.bundle.manifest
     widest = manifest.image.max_width
-    shapes = recognizer.shapes(max_batch) or [(1, min(width, widest)) for width in _USUAL_WIDTHS]
-    runs = [(size, width, DecodingOptions("greedy")) for size, width in shapes]
+    largest = max_batch, max(MAX_COLUMNS // max_batch, _USUAL_WIDTHS[0])
+    shapes = recognizer.shapes(max_batch) or [largest, *((1, width) for width in _USUAL_WIDTHS)]
+    runs = [(size, min(width, widest), DecodingOptions("greedy")) for size, width in shapes]
     for size, width, options in [*runs, (1, min(_USUAL_WIDTHS[0], widest), DecodingOptions("beam"))]:
         try:
-            recognizer.recognize([_blank(manifest, min(width, widest))] * size, options, max_batch=max_batch)
+            recognizer.recognize([_blank(manifest, width)] * size, options, max_batch=max_batch)
         except Exception as error:
             raise BundleError(
                 f"{recognizer.bundle.path}: the model cannot be run with {size} images of width {width}: {error}"
