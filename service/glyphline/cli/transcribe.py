@@ -120,7 +120,7 @@ GROUPS = {
         "language_model_weight",
         "length_bonus",
     ),
-    "Watching": ("dry_run", "progress", "quiet", "as_json", "metrics_port", "metrics_textfile"),
+    "Watching": ("dry_run", "progress", "quiet", "as_json", "metrics_port", "metrics_textfile", "metrics_push"),
 }
 
 
@@ -231,6 +231,10 @@ def transcribe(
         Path | None,
         typer.Option(metavar="FILE.prom", help="Write metrics for the node exporter, every 15 s and at the end."),
     ] = None,
+    metrics_push: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Push metrics to this Pushgateway, every 15 s and at the end."),
+    ] = None,
 ) -> None:
     """Reads pictures with all cores and writes a row for each; a job that was stopped goes on where it was."""
     from glyphline.cli.transcribing import Reading, Writing, transcribe_all
@@ -287,6 +291,7 @@ def transcribe(
             as_json=as_json,
             metrics_port=metrics_port,
             metrics_textfile=metrics_textfile,
+            metrics_push=metrics_push,
         ),
     )
 

@@ -93,6 +93,7 @@ class Writing:
         as_json: Whether the summary is printed as JSON.
         metrics_port: Port of metrics; None for none.
         metrics_textfile: File of metrics; None for none.
+        metrics_push: Pushgateway for metrics; None for none.
     """
 
     output: str | None
@@ -106,6 +107,7 @@ class Writing:
     as_json: bool
     metrics_port: int | None
     metrics_textfile: Path | None
+    metrics_push: str | None
 
 
 def transcribe_all(inputs: Inputs, reading: Reading, writing: Writing) -> None:
@@ -200,12 +202,13 @@ def _kept_told(output: Journal | StreamOutput) -> Iterator[None]:
 
 @contextmanager
 def _metrics(writing: Writing) -> Iterator[Callable[[Tally], None]]:
-    if writing.metrics_port is None and writing.metrics_textfile is None:
+    port, textfile, gateway = writing.metrics_port, writing.metrics_textfile, writing.metrics_push
+    if port is None and textfile is None and gateway is None:
         yield lambda _: None
         return
     from glyphline.service.jobs.job_metrics import JobMetrics
 
-    with JobMetrics("127.0.0.1", writing.metrics_port, writing.metrics_textfile) as metrics:
+    with JobMetrics("127.0.0.1", port, textfile, gateway, writing.output or "") as metrics:
         if metrics.port is not None and not writing.quiet:
             tell(f"metrics at http://127.0.0.1:{metrics.port}/metrics", _COMMAND)
         yield metrics.update

@@ -78,3 +78,14 @@ def test_storage_that_is_gone_stops_the_job_before_it_is_taken_for_bad_pictures(
     mixed = [f"file_not_found{number}" for number in range(63)] + ["good"]
     assert len(job(mixed)) == 64
     assert len(job(f"undecodable_image{number}" for number in range(64))) == 64
+
+
+def test_storage_that_goes_between_two_chunks_costs_no_row() -> None:
+    names = [*(f"good{number}" for number in range(20)), *(f"unreadable_file{number}" for number in range(60))]
+    stream = io.BytesIO()
+    items = (Item(name, FilePicture(name)) for name in names)
+    with pytest.raises(JobError, match="none of 32 pictures in a row could be opened, unreadable_file0 the first"):
+        run(chunks_of(items, 26), Scripted(), StreamOutput(stream), RowFormat(Scripted.model))
+    assert not stream.getvalue(), "its chunk is read again as a whole when the storage is back"
+    short = [*names[:51], "good"]
+    assert len(job(short, 26)) == 52, "it came back, or the pictures are at fault after all"

@@ -10,7 +10,7 @@ from glyphline.models.image import ImageLimits
 from glyphline.service.jobs.rows import RowError
 from glyphline.service.jobs.storage import is_uri, open_binary
 
-__all__ = ["read_content", "read_stream"]
+__all__ = ["read_content", "read_file", "read_stream"]
 
 
 def read_content(location: str, limits: ImageLimits) -> bytes | RowError:
@@ -23,12 +23,22 @@ def read_content(location: str, limits: ImageLimits) -> bytes | RowError:
         InputError: If it is a URI and what reads it is not installed.
     """
     try:
-        with open_binary(location) as stream:
-            if not is_uri(location) and (size := os.fstat(stream.fileno()).st_size) > limits.max_bytes:
-                return _too_large(f"the file has {size:,} bytes", limits)
-            return read_stream(stream, limits)
+        return read_file(location, limits)
     except OSError as error:
         return RowError.of(error)
+
+
+def read_file(location: str, limits: ImageLimits) -> bytes | RowError:
+    """Reads as `read_content` does, and leaves it to the caller what a failure means.
+
+    Raises:
+        OSError: If it cannot be read.
+        InputError: If it is a URI and what reads it is not installed.
+    """
+    with open_binary(location) as stream:
+        if not is_uri(location) and (size := os.fstat(stream.fileno()).st_size) > limits.max_bytes:
+            return _too_large(f"the file has {size:,} bytes", limits)
+        return read_stream(stream, limits)
 
 
 def read_stream(stream: BinaryIO, limits: ImageLimits) -> bytes | RowError:

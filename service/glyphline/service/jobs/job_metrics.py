@@ -1,4 +1,4 @@
-"""A job's metrics for Prometheus: on a port while it runs, or in a text file for the node exporter."""
+"""A job's metrics for Prometheus: on a port while it runs, in a text file for the node exporter, or pushed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from glyphline.service.jobs.errors import OutputError
+from glyphline.service.jobs.job_push import Pusher
 from glyphline.service.jobs.tally import Tally
 from glyphline.service.metrics_endpoint import MetricsEndpoint
 
@@ -30,16 +31,20 @@ class JobMetrics(Collector):
         host: Address to listen on.
         port: Port to listen on; 0 for any, None for none.
         textfile: File that is written every few seconds and at the end; None for none.
+        gateway: Pushgateway that is told every few seconds and at the end; None for none.
+        output: Where the rows go, which tells the gateway this job from others.
 
     Attributes:
         port: The port that it listens on.
 
     Raises:
-        OutputError: If the file cannot be written.
+        OutputError: If the file cannot be written, or the gateway does not answer.
         StartError: If the port cannot be had.
     """
 
-    def __init__(self, host: str, port: int | None, textfile: Path | None) -> None:
+    def __init__(
+        self, host: str, port: int | None, textfile: Path | None, gateway: str | None = None, output: str = ""
+    ) -> None:
         self._tally = Tally()
         self._running = True
         self._changed = time.time()
@@ -48,6 +53,7 @@ class JobMetrics(Collector):
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._write()
+        self._pusher = None if gateway is None else Pusher(gateway, self._registry, output)
         self._endpoint = None if port is None else MetricsEndpoint(host, port, self._registry)
         self.port = None if self._endpoint is None else self._endpoint.port
 
@@ -65,8 +71,10 @@ class JobMetrics(Collector):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Says that the job has ended; the file stays."""
+        """Says that the job has ended; the file stays, and what was pushed."""
         self._running = False
+        if self._pusher is not None:
+            self._pusher.close()
         self._write()
         if self._endpoint is not None:
             asyncio.run(self._endpoint.close())

@@ -16,8 +16,9 @@ from glyphline.models.cut import Points, cut_polygon, scaled
 from glyphline.models.errors import GlyphlineError, ImageError
 from glyphline.models.image import GreyImage, ImageLimits, read_image
 from glyphline.service.jobs.errors import InputError
-from glyphline.service.jobs.files import read_content
+from glyphline.service.jobs.files import read_file
 from glyphline.service.jobs.held import ParquetPicture, TarPicture, TiffPicture, ZipPicture
+from glyphline.service.jobs.patience import patiently
 from glyphline.service.jobs.rows import RowError
 from glyphline.service.jobs.storage import check_allowed
 
@@ -70,13 +71,13 @@ class Picture(Protocol):
 
 
 def fetch(picture: Picture, limits: ImageLimits) -> Content:
-    """Fetches a picture; what is wrong with it is returned.
+    """Fetches a picture; what is wrong with it is returned. A storage that fails for a moment is asked again.
 
     Raises:
         InputError: If what would read it is not installed: that concerns every picture of its kind.
     """
     try:
-        return picture.read(limits)
+        return patiently(picture.source, lambda: picture.read(limits))
     except InputError:
         raise
     except (GlyphlineError, OSError) as error:
@@ -97,7 +98,7 @@ class FilePicture:
 
     def read(self, limits: ImageLimits) -> Content:
         """Reads the file."""
-        return read_content(self.source, limits)
+        return read_file(self.source, limits)
 
 
 @dataclass(frozen=True, slots=True)

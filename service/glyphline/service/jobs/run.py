@@ -18,7 +18,8 @@ from glyphline.service.jobs.tally import Tally
 __all__ = ["CHUNK_ITEMS", "Output", "StreamOutput", "run"]
 
 CHUNK_ITEMS = 128  # enough for the recogniser to group widths, few enough to share among many workers
-_OPENING = frozenset({"file_not_found", "permission_denied", "unreadable_file"})
+_UNREADABLE = "unreadable_file"  # not missing and not denied: the disk, the network or the storage
+_OPENING = frozenset({"file_not_found", "permission_denied", _UNREADABLE})
 _LOST = 32  # items of a chunk of which none could be opened: then it is not they that are at fault
 
 
@@ -102,8 +103,7 @@ def run(
         OSError: If rows cannot be written.
     """
     with closing(engine.read(output.remaining(chunks), in_order=in_order)) as read:  # closing: the engine ends first
-        for done in read:
-            _refuse_if_lost(done)
+        for done in _unless_lost(read):
             lines = [rows.line(item, each) for item, each in zip(done.chunk.items, done.outcomes, strict=True)]
             tally = Tally()
             for item, outcome in zip(done.chunk.items, done.outcomes, strict=True):
@@ -116,12 +116,36 @@ def run(
     return output.tally
 
 
-def _refuse_if_lost(done: ReadChunk) -> None:
-    """Stops where a disk or a bucket is gone: rows of its pictures would say that the pictures are at fault."""
-    errors = [each for each in done.outcomes if isinstance(each, RowError) and each.code in _OPENING]
-    if len(done.outcomes) >= _LOST and len(errors) == len(done.outcomes):
-        first = done.chunk.items[0].picture.source
-        raise JobError(
-            f"none of {len(errors)} pictures in a row could be opened, {first} the first of them: {errors[0].message};"
-            " is the disk or the storage there?"
-        )
+def _unless_lost(read: Iterable[ReadChunk]) -> Iterator[ReadChunk]:
+    """Yields what is read, and stops where a disk or a bucket is gone: rows would say that its pictures are at fault.
+
+    A chunk that ends in pictures that could not be read waits for the next, which tells whether that goes on.
+
+    Raises:
+        JobError: If of a long chunk no picture could be opened, or many that followed each other could not be read.
+    """
+    held: list[ReadChunk] = []
+    failing: list[tuple[str, RowError]] = []
+    for done in read:
+        errors = [each for each in done.outcomes if isinstance(each, RowError) and each.code in _OPENING]
+        if len(done.outcomes) >= _LOST and len(errors) == len(done.outcomes):
+            raise _lost(len(errors), done.chunk.items[0].picture.source, errors[0])
+        for item, outcome in zip(done.chunk.items, done.outcomes, strict=True):
+            if isinstance(outcome, RowError) and outcome.code == _UNREADABLE:
+                failing.append((item.picture.source, outcome))
+            else:
+                failing.clear()
+        if len(failing) >= _LOST:
+            raise _lost(len(failing), *failing[0])
+        held.append(done)
+        if not failing:
+            yield from held
+            held.clear()
+    yield from held
+
+
+def _lost(count: int, first: str, error: RowError) -> JobError:
+    return JobError(
+        f"none of {count} pictures in a row could be opened, {first} the first of them: {error.message};"
+        " is the disk or the storage there?"
+    )

@@ -93,8 +93,9 @@ def address() -> Iterator[str]:
 
     before = descendants()
     folder = tempfile.mkdtemp(prefix="ray-")  # pytest's are too long for the names of sockets
-    node = {"num_cpus": 2, "object_store_memory": 80 * 2**20, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=node | {"temp_dir": folder})
+    node = {"num_cpus": 2, "object_store_memory": 80 * 2**20, "include_dashboard": False, "include_log_monitor": False}
+    lean = {"prestart_worker_first_driver": False}  # no processes that nobody asked for
+    cluster = Cluster(initialize_head=True, head_node_args=node | {"temp_dir": folder, "_system_config": lean})
     try:
         cluster.add_node(**node)
         cluster.wait_for_nodes()

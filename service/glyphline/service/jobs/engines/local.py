@@ -110,14 +110,25 @@ class _Workers:
             return self._submit(pictures)
 
     def outcomes(self, task: _Task) -> list[Outcome]:
-        """Waits for a task, in order; after a crash its pictures are read again, one at a time."""
-        try:
-            outcomes = task.future.result()
-        except BrokenProcessPool:
-            self._replace(task.executor)
+        """Waits for a task; after a crash its pictures are read again.
+
+        First as before, since most have nothing to do with it and must read as in any other run, to the last digit;
+        then one at a time, so that the one at fault is found.
+        """
+        outcomes = self._outcomes_unless_dead(task)
+        if outcomes is None:
+            outcomes = self._outcomes_unless_dead(self.submit(task.pictures))
+        if outcomes is None:
             return [self._outcome_alone(picture) for picture in task.pictures]
         self._crashes = 0
         return outcomes
+
+    def _outcomes_unless_dead(self, task: _Task) -> list[Outcome] | None:
+        try:
+            return task.future.result()
+        except BrokenProcessPool:
+            self._replace(task.executor)
+            return None
 
     def _outcome_alone(self, picture: Picture) -> Outcome:
         task = self.submit((picture,))
