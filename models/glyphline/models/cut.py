@@ -7,11 +7,15 @@ from PIL import Image, ImageDraw
 
 from glyphline.models.errors import ImageError
 from glyphline.models.grey import GreyArray
+from glyphline.models.image import ImageLimits
 
-__all__ = ["Points", "baseline_box", "cut_polygon", "scaled"]
+__all__ = ["PAGE_LIMITS", "Points", "baseline_box", "cut_polygon", "scaled"]
 
 Points = tuple[tuple[float, float], ...]
 """Corners of a polygon, or points of a line: (x, y) in pixels of the page."""
+
+PAGE_LIMITS = ImageLimits(max_bytes=256 * 2**20, max_pixels=200_000_000)
+"""Pages are larger than strips."""
 
 
 def scaled(polygon: Points, size: tuple[float, float], shape: tuple[int, ...], name: str = "the page") -> Points:

@@ -15,6 +15,7 @@ __all__ = [
     "LabelsError",
     "ModelNotFoundError",
     "OptionsError",
+    "PageError",
     "UndecodableImageError",
 ]
 
@@ -59,6 +60,10 @@ class LabelsError(GlyphlineError):
         super().__init__(message)
         self.path = path
         self.lines = lines
+
+
+class PageError(GlyphlineError):
+    """A PAGE or ALTO file cannot be read. The message names the file and the line in it."""
 
 
 class BundleError(GlyphlineError):

@@ -42,6 +42,7 @@ from glyphline.models.plain_header import plain_size
 
 __all__ = [
     "FORMATS",
+    "SUFFIXES",
     "GreyImage",
     "ImageHeader",
     "ImageLimits",
@@ -54,6 +55,8 @@ __all__ = [
 ]
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF", "PPM")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm", ".pnm")
+"""How the names of their files end, the likeliest first."""
 
 _ORIENTATION_TAG = 0x0112
 _TRANSPOSITIONS = {

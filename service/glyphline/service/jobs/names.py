@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 
+from glyphline.models.image import SUFFIXES
 from glyphline.service.jobs.rows import printable
 
 __all__ = ["IMAGE_SUFFIXES", "PATH_COLUMNS", "REFERENCE_COLUMNS", "member_id", "suffix_of"]
 
 # What a folder is searched for. A file that is named, or that a pattern matches, is read whatever its name.
-IMAGE_SUFFIXES = frozenset(
-    {".bmp", ".gif", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
-)
+IMAGE_SUFFIXES = frozenset(SUFFIXES)
 PATH_COLUMNS = ("path", "uri", "source", "file", "file_name", "filename", "image", "image_path")
 REFERENCE_COLUMNS = ("text", "reference", "label", "ground_truth", "transcription")
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from glyphline.service.jobs.disk import Disk
+from glyphline.service.jobs.errors import JobError
 from glyphline.service.jobs.sinks import Format, Layout, choose_format, publish
 
 ROWS: list[dict[str, Any]] = [
@@ -96,6 +97,16 @@ def test_pages_keep_their_paths_and_cannot_leave_the_folder(tmp_path: Path, monk
     assert sorted(os.listdir(layout.output)) == ["_job", "in", "rows.jsonl", "up.xml"]
     filled = (layout.output / "in" / "p.xml").read_text()
     assert filled.startswith('<PcGts><Page><TextLine id="a"/><TextLine id="b"><TextEquiv')
+
+
+def test_a_page_that_has_changed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{**ROWS[0], "line": {"file": "p.xml", "number": 0}}]
+    with pytest.raises(JobError, match=r"p\.xml: No such file.*cannot be filled in"):
+        published(Layout.of("out", "xml", folder=True), rows)
+    (tmp_path / "p.xml").write_text("<PcGts>")
+    with pytest.raises(JobError, match=r"p\.xml is not XML.*cannot be filled in"):
+        published(Layout.of("again", "xml", folder=True), rows)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from glyphline.models.errors import PageError
 from glyphline.service.jobs.disk import Disk
 from glyphline.service.jobs.errors import JobError
-from glyphline.service.jobs.pages import Filling, fill_in
+from glyphline.service.jobs.filling import Filling, fill_in
 from glyphline.service.jobs.sinks.table import read_rows
 from glyphline.service.jobs.storage import is_uri, open_binary
 
@@ -37,10 +38,12 @@ def write_filled(segment: Path, folder: Path, disk: Disk) -> None:
             disk.make_folder(target.parent)
         try:
             with open_binary(file) as stream:
-                content = stream.read()
+                filled = fill_in(stream.read(), file, _texts(rows))
         except OSError as error:
             raise JobError(f"{file}: {error.strerror or error}; its texts cannot be filled in") from error
-        disk.write_whole(target, fill_in(content, file, _texts(rows)))
+        except PageError as error:
+            raise JobError(f"{error}; its texts cannot be filled in") from error
+        disk.write_whole(target, filled)
 
 
 def _file(row: dict[str, Any]) -> str:

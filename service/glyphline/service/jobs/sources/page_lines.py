@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from glyphline.models.errors import PageError
+from glyphline.models.pages import PageLine, find_page, lines_of, picture_name
 from glyphline.service.jobs.errors import InputError
 from glyphline.service.jobs.items import Item
 from glyphline.service.jobs.names import member_id
-from glyphline.service.jobs.pages import find_page, lines_of
 from glyphline.service.jobs.pictures import CutPicture, FilePicture, Picture, RefusedPicture
 from glyphline.service.jobs.rows import printable
-from glyphline.service.jobs.storage import open_binary
+from glyphline.service.jobs.storage import is_uri, open_binary
 
 __all__ = ["read_page_lines"]
 
@@ -23,19 +24,28 @@ def read_page_lines(path: str) -> Iterator[Item]:
     """
     try:
         with open_binary(path) as stream:
-            content = stream.read()
+            lines = lines_of(stream.read(), path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-    found: dict[str, str | None] = {}
-    for number, line in enumerate(lines_of(content, path)):
-        if line.stated not in found:
-            found[line.stated] = find_page(path, line.stated)
-        page = found[line.stated]
-        picture: Picture
-        if page is None:
-            picture = RefusedPicture(path, "file_not_found", f"the picture of its page, {line.stated!r}, is not there")
-        elif not line.outline:
-            picture = RefusedPicture(page, "image", "the line has neither polygon nor box, nor a baseline among others")
-        else:
-            picture = CutPicture(FilePicture(page), line.outline, line.size)
+    except PageError as error:
+        raise InputError(str(error)) from error
+    pages = {stated: _find_page(path, stated) for stated in dict.fromkeys(line.stated for line in lines)}
+    for number, line in enumerate(lines):
+        picture = _picture(path, line, pages[line.stated])
         yield Item(member_id(path, printable(line.label)), picture, line.text, path, number)
+
+
+def _find_page(path: str, stated: str) -> str | None:
+    """Finds the picture of a page; on a storage by its name alone, as asking for every name that could be is slow."""
+    if not is_uri(path):
+        return find_page(path, stated)
+    name = picture_name(stated)
+    return f"{path.rpartition('/')[0]}/{name}" if name else None
+
+
+def _picture(path: str, line: PageLine, page: str | None) -> Picture:
+    if page is None:
+        return RefusedPicture(path, "file_not_found", f"the picture of its page, {line.stated!r}, is not there")
+    if not line.outline:
+        return RefusedPicture(page, "image", f"{path}, line {line.line}: {line.fault}")
+    return CutPicture(FilePicture(page), line.outline, line.size)

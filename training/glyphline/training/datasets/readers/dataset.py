@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from glyphline.training.datasets.readers.alto import read_alto
 from glyphline.training.datasets.readers.item import LabelledImage, check_files
 from glyphline.training.datasets.readers.labels import read_csv, read_jsonl, read_tsv
 from glyphline.training.datasets.readers.lmdb_reader import read_lmdb
-from glyphline.training.datasets.readers.page import read_page
+from glyphline.training.datasets.readers.pages import read_pages
 from glyphline.training.datasets.readers.parquet import read_parquet
 from glyphline.training.datasets.readers.sidecar import TEXT_SUFFIX, read_sidecar
 from glyphline.training.datasets.readers.webdataset import read_webdataset
@@ -83,21 +82,19 @@ _READERS: dict[str, Callable[[_Request], Iterator[LabelledImage]]] = {
     "jsonl": lambda request: read_jsonl(request.label_file("jsonl"), request.image_key, request.text_key),
     "sidecar": lambda request: read_sidecar(request.path),
     "lmdb": lambda request: read_lmdb(request.path.parent if request.path.name == "data.mdb" else request.path),
-    "page": lambda request: _read_pages(request, read_page, "PcGts"),
-    "alto": lambda request: _read_pages(request, read_alto, "alto"),
+    "page": lambda request: _read_pages(request, "PcGts"),
+    "alto": lambda request: _read_pages(request, "alto"),
     "webdataset": lambda request: read_webdataset(request.path, request.text_key),
     "parquet": lambda request: read_parquet(request.path, request.image_key, request.text_key),
 }
 
 
-def _read_pages(
-    request: _Request, read: Callable[[Path, Path, str], Iterator[LabelledImage]], tag: str
-) -> Iterator[LabelledImage]:
+def _read_pages(request: _Request, tag: str) -> Iterator[LabelledImage]:
     root = request.path.parent if request.path.is_file() else request.path
     for path in request.xml_files():
         # A folder of pages has other XML too, as METS files.
         if path == request.path or root_tag(path) == tag:
-            yield from read(path, root, request.cut)
+            yield from read_pages(path, root, request.cut)
 
 
 def read_dataset(

@@ -17,8 +17,6 @@ from glyphline.models.image import ImageLimits, read_header, read_image
 from glyphline.training.datasets.samples import Grey
 from glyphline.training.errors import DataError
 
-PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm")
-
 
 class Picture(Protocol):
     """A picture that lies somewhere. It can be pickled, so that processes which make strips can be given it."""

@@ -6,12 +6,13 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
-from glyphline.training.datasets.readers.item import PICTURE_SUFFIXES, FilePicture, FolderListing, LabelledImage
+from glyphline.models.image import SUFFIXES
+from glyphline.training.datasets.readers.item import FilePicture, FolderListing, LabelledImage
 from glyphline.training.datasets.readers.labels import read_text
 from glyphline.training.errors import DataError
 
 TEXT_SUFFIX = ".gt.txt"
-_SUFFIXES = (*PICTURE_SUFFIXES, ".bin.png", ".nrm.png")  # the last two as ocropus names its pictures
+_SUFFIXES = (*SUFFIXES, ".bin.png", ".nrm.png")  # the last two as ocropus names its pictures
 
 
 def read_sidecar(folder: Path) -> Iterator[LabelledImage]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from glyphline.training.datasets.readers.item import PICTURE_SUFFIXES, EncodedPicture, LabelledImage
+from glyphline.models.image import SUFFIXES
+from glyphline.training.datasets.readers.item import EncodedPicture, LabelledImage
 from glyphline.training.datasets.readers.labels import TEXT_KEYS, find_key, label_text
 from glyphline.training.datasets.readers.sidecar import side_text
 from glyphline.training.errors import DataError
@@ -102,7 +103,7 @@ def _read_shard(path: Path) -> dict[str, _Sample]:
                 key = f"{folder}/{stem}" if folder else stem
                 suffix = f".{extension.lower()}"
                 sample = samples.setdefault(key, _Sample(len(samples) + 1))
-                if suffix.endswith(PICTURE_SUFFIXES):
+                if suffix.endswith(SUFFIXES):
                     sample.pictures.append((member.name, TarPicture(path, member.offset_data, member.size)))
                 elif suffix in _TEXT_SUFFIXES:
                     sample.text = _decode(archive, member, path)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +9,6 @@ from PIL import Image
 from glyphline.models.cut import cut_polygon
 from glyphline.models.image import GreyImage, ImageLimits
 from glyphline.service.jobs import InputError, RowError, picture_of
-from glyphline.service.jobs.pages import Filling, fill_in, lines_of
 from glyphline.service.jobs.pictures import CutPicture, FilePicture, fetch
 from glyphline.service.jobs.sources.found import items_of
 
@@ -69,6 +66,8 @@ def test_lines_are_cut_from_their_page(
     nowhere = fetch(items[2].picture, LIMITS)
     assert isinstance(nowhere, RowError)
     assert nowhere.code == "image"
+    number = next(number for number, line in enumerate(content.splitlines(), 1) if '"l2"' in line)
+    assert f"p1.xml, line {number}: a line with neither polygon" in nowhere.message
 
 
 def test_a_page_that_is_not_there_is_a_row(tmp_path: Path) -> None:
@@ -92,69 +91,15 @@ def test_boxes_are_cut_from_pages_at_another_resolution(tmp_path: Path) -> None:
     assert broken.code == "file_not_found"
 
 
-def texts_of(content: bytes) -> list[str | None]:
-    ET.fromstring(content)
-    return [line.text for line in lines_of(content, "x")]
-
-
-@pytest.mark.parametrize("content", [PAGE, ALTO])
-def test_texts_are_filled_in_and_all_else_stays(content: str) -> None:
-    texts = {0: Filling('5 < 6 & "é"', 0.5), 1: Filling("", 1.0), 2: Filling("x", 0.25)}
-    filled = fill_in(content.encode(), "x", texts)
-    assert texts_of(filled) == ['5 < 6 & "é"', None, "x"]
-    assert b"old" not in filled
-    again = fill_in(filled, "x", texts)
-    assert again == filled, "filled in twice, it is the same"
-    untouched = [line for line in content.splitlines() if "TextLine" not in line and "TextEquiv" not in line]
-    for line in untouched:
-        assert line.strip() in filled.decode() or "CONTENT" in line
-    assert fill_in(content.encode(), "x", {}) == content.encode()
-
-
-def test_a_text_stands_where_the_schema_has_it() -> None:
-    filled = fill_in(PAGE.encode(), "x", {1: Filling("new", 0.5)})
-    line = ET.fromstring(filled).findall(".//{*}TextLine")[1]
-    assert [child.tag.rpartition("}")[2] for child in line] == ["Coords", "TextEquiv", "TextStyle"]
-    filled = fill_in(ALTO.encode(), "x", {0: Filling("new", 0.5)})
-    line = ET.fromstring(filled).findall(".//{*}TextLine")[0]
-    assert [child.attrib for child in line] == [
-        {"CONTENT": "new", "HPOS": "10", "VPOS": "10", "WIDTH": "50", "HEIGHT": "19", "WC": "0.5000"}
-    ]
-
-
-def test_other_encodings_and_quotes() -> None:
-    content = PAGE.replace("UTF-8", "ISO-8859-1").replace("old &amp; worn", "größer").encode("latin-1")
-    content = content.replace(b'id="l1"', b"custom='a > b \"c\"' id='l1'")
-    assert texts_of(content)[1] == "größer"
-    filled = fill_in(content, "x", {0: Filling("naïve 支票", 0.5)})
-    assert texts_of(filled) == ["naïve 支票", "größer", None]
-
-
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"<html/>", "neither PAGE nor ALTO"),
-        (b"<PcGts>", "not XML"),
-        (b'<!DOCTYPE x [<!ENTITY a "b">]><PcGts>&a;</PcGts>', "entities"),
-        ("<PcGts/>".encode("utf-16"), "UTF-16"),
-        (b"<a>" * 300, "deep"),
-        (b'<PcGts><Page><TextLine><Coords points="1;2"/></TextLine></Page></PcGts>', "line 1: Coords has no points"),
-        (b"<alto><MeasurementUnit>mm10</MeasurementUnit><Page/></alto>", "no size of the page"),
+        ("<html/>", "neither PAGE nor ALTO"),
+        ('<PcGts><Page><TextLine><Coords points="1;2"/></TextLine></Page></PcGts>', "line 1: Coords has no points"),
     ],
+    ids=["other", "points"],
 )
-def test_what_is_no_page_is_told(content: bytes, reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
-        lines_of(content, "x.xml")
-
-
-def test_lines_without_an_outline_are_found_by_their_baselines(write: Callable[[str], list[object]]) -> None:
-    lines = write(
-        '<PcGts><Page><TextLine id="a"><Baseline points="10,30 90,30"/></TextLine>'
-        '<TextLine id="b"><Baseline points="10,70 90,70"/></TextLine></Page></PcGts>'
-    )
-    assert lines == [((10.0, 0.0), (90.0, 40.0)), ((10.0, 40.0), (90.0, 80.0))]
-
-
-@pytest.fixture
-def write() -> Callable[[str], list[object]]:
-    return lambda content: [line.outline for line in lines_of(content.encode(), "x")]
+def test_what_is_no_page_is_told(tmp_path: Path, content: str, reason: str) -> None:
+    (tmp_path / "x.xml").write_text(content)
+    with pytest.raises(InputError, match=rf"x\.xml.*{reason}"):
+        list(items_of([str(tmp_path / "x.xml")]))
