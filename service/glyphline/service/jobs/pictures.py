@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, cast
 
-from glyphline.models.cut import Points, cut_polygon, scaled
+from glyphline.models.cut import PAGE_LIMITS, Points, cut_polygon, scaled
 from glyphline.models.errors import GlyphlineError, ImageError
 from glyphline.models.image import GreyImage, ImageLimits, read_image
 from glyphline.service.jobs.errors import InputError
@@ -39,13 +39,10 @@ __all__ = [
 
 Content = bytes | GreyImage | RowError
 
-_PAGE_BYTES = 256 * 2**20
-_PAGE_PIXELS = 200_000_000
-
 
 def page_limits(limits: ImageLimits) -> ImageLimits:
     """Returns the limits of pages, from which strips are cut: pages are larger."""
-    return ImageLimits(max(limits.max_bytes, _PAGE_BYTES), max(limits.max_pixels, _PAGE_PIXELS))
+    return ImageLimits(max(limits.max_bytes, PAGE_LIMITS.max_bytes), max(limits.max_pixels, PAGE_LIMITS.max_pixels))
 
 
 class Picture(Protocol):
