@@ -85,7 +85,8 @@ def prepared(engine: str, workers: int) -> Iterator[Prepared]:
     from ray.cluster_utils import Cluster  # noqa: PLC0415  (only this engine needs it)
 
     before = set(family(os.getpid()))
-    cluster = Cluster(initialize_head=True, head_node_args=_node())
+    quick = {"worker_niceness": 0}  # Ray puts its workers behind everything else of a machine
+    cluster = Cluster(initialize_head=True, head_node_args=_node() | {"_system_config": quick})
     try:
         cluster.add_node(**_node())
         cluster.wait_for_nodes()

@@ -11,6 +11,7 @@ import logging
 import os
 import queue
 import signal
+import socket
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator
@@ -44,6 +45,8 @@ _CHUNKS_PER_WORKER = 3  # one at work, two finished and waiting for their turn i
 _TRIES = 2  # of a chunk, before its pictures are read one at a time to find that which kills; and of each of these
 _DEATHS_IN_A_ROW = 5
 _MISSED = frozenset({"file_not_found", "permission_denied"})
+_AT_HAND = "auto"  # Ray's name for the cluster that this machine belongs to
+_CONNECT_SECONDS = 10.0
 _TELL_SECONDS = 30.0
 _log = logging.getLogger(__name__)
 
@@ -62,14 +65,16 @@ def connected(address: str | None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
+    address = address or os.environ.get("RAY_ADDRESS") or _AT_HAND
     stopping = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        _check_reachable(address)
         # log_to_driver: what workers print would be mixed into rows on the standard output.
-        ray.init(address or "auto", log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # ConnectionError, RuntimeError, TimeoutError, ValueError, and of gRPC
         raise ClusterError(
-            f"no Ray cluster at {address or 'hand'}: {_first_line(error)}; --ray-address names one, and on this machine"
-            " `ray start --head` starts one"
+            f"no Ray cluster at {'hand' if address == _AT_HAND else address}: {_first_line(error)}; --ray-address names"
+            " one, and `ray start --head` starts one on this machine"
         ) from error
     finally:
         if threading.current_thread() is threading.main_thread():
@@ -79,6 +84,21 @@ def connected(address: str | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Makes sure that something listens there: Ray ends the process where nothing does.
+
+    Raises:
+        OSError: If nothing does.
+        ValueError: If it is no address: of some other words Ray makes a cluster of its own.
+    """
+    if address == _AT_HAND:
+        return
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not (host and port.isdigit()):
+        raise ValueError("give HOST:PORT or ray://HOST:PORT")
+    socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
 
 
 def usual_readers(device: str) -> int:
