@@ -73,7 +73,7 @@ def connected(address: str | None) -> Iterator[None]:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # ConnectionError, RuntimeError, TimeoutError, ValueError, and of gRPC
         raise ClusterError(
-            f"no Ray cluster at {'hand' if address == _AT_HAND else address}: {_first_line(error)}; --ray-address names"
+            f"no Ray cluster at {'hand' if address == _AT_HAND else address}: {_gist(error)}; --ray-address names"
             " one, and `ray start --head` starts one on this machine"
         ) from error
     finally:
@@ -185,7 +185,7 @@ class _Readers:
             alive, self._alive = self._alive, set()
         for reader in alive:
             ray.kill(reader)
-        for _ in range(self._count):
+        for _each in range(self._count):
             self._free.put(None)
         self._threads.shutdown(wait=True, cancel_futures=True)
 
@@ -201,7 +201,7 @@ class _Readers:
         except RayTaskError:
             raise
         except RayError as error:
-            raise ClusterError(f"the Ray cluster is gone: {_first_line(error)}") from error
+            raise ClusterError(f"the Ray cluster is gone: {_gist(error)}") from error
         for picture, outcome in zip(pictures, outcomes, strict=True):
             _check_seen(picture, outcome)
         return outcomes
@@ -245,11 +245,9 @@ class _Readers:
             except queue.Empty:
                 self._tell_if_none()
                 continue
-            if isinstance(found, RayTaskError):
-                raise _told(found) from found
             if isinstance(found, BaseException):
-                raise ClusterError(f"a worker could not be started: {_first_line(found)}") from found
-            if found is not None:
+                self._start_another(found)
+            elif found is not None:
                 return found
         raise JobError("the job has been stopped")
 
@@ -270,11 +268,15 @@ class _Readers:
             else:
                 self._failures += 1
                 self._alive.discard(reader)
-            again = isinstance(error, RayActorError) and self._failures < _DEATHS_IN_A_ROW
-        if again:
-            self._start()
-        else:
-            self._free.put(reader if error is None else error)
+        self._free.put(reader if error is None else error)
+
+    def _start_another(self, error: BaseException) -> None:
+        """Starts a worker for one that died while it started; what it can say itself is the same for all."""
+        if isinstance(error, RayTaskError):
+            raise _told(error) from error
+        if not isinstance(error, RayActorError) or self._failures >= _DEATHS_IN_A_ROW:
+            raise ClusterError(f"a worker could not be started: {_gist(error)}") from error
+        self._start()
 
     def _replace(self, reader: Any, error: RayError) -> None:  # noqa: ANN401
         with self._lock:
@@ -282,7 +284,7 @@ class _Readers:
                 raise JobError("the job has been stopped") from error
             self._alive.discard(reader)
             self._ready -= 1
-        _log.warning("a worker of the cluster has died, another reads in its place: %s", _first_line(error))
+        _log.warning("a worker of the cluster has died, another reads in its place: %s", _gist(error))
         ray.kill(reader)  # it may live and only be out of reach
         self._start()
 
@@ -316,5 +318,7 @@ def _told(error: RayTaskError) -> BaseException:
     return cause if isinstance(cause, GlyphlineError) else error
 
 
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+def _gist(error: BaseException) -> str:
+    """Returns first and last line of what Ray says, which may hold a page of traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}"
