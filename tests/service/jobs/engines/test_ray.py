@@ -22,7 +22,19 @@ import pytest
 from glyphline.cli.exit_codes import ExitCode, exit_code_of
 from glyphline.models.image import ImageLimits
 from glyphline.models.repository import ModelRepository, pretrained_root
-from glyphline.service.jobs import ClusterError, Item, JobError, Layout, LocalEngine, ModelIdentity, WorkerSettings
+from glyphline.service.jobs import (
+    ClusterError,
+    Inputs,
+    Item,
+    JobError,
+    Journal,
+    Layout,
+    LocalEngine,
+    ModelIdentity,
+    RowFormat,
+    WorkerSettings,
+    run,
+)
 from glyphline.service.jobs.items import Chunk, chunks_of
 from glyphline.service.jobs.pictures import FilePicture
 from glyphline.service.jobs.rows import Outcome, RowError
@@ -184,24 +196,25 @@ def test_a_driver_that_is_killed_goes_on_where_it_was(
     for number, (path, _) in enumerate(itertools.islice(itertools.cycle(strips), 120)):
         (scans / f"{number:03d}{path.suffix}").symlink_to(path)
     (scans / "empty.png").touch()
+    model = ModelIdentity("digits-ctc", 3, None, "greedy")
+    whole, killed = (Layout.of(tmp_path / name, "jsonl", folder=False) for name in ("whole.jsonl", "killed.jsonl"))
+    with Journal(whole, {}, "new") as journal, LocalEngine(settings, model, 1) as engine:
+        run(Inputs((str(scans),)).chunks(4), engine, journal, RowFormat(model))
+    command = [sys.executable, "-c", DRIVER, address, str(settings.bundle), str(scans), str(killed.output)]
     generator = random.Random(5)
-    rows = {}
-    for name, kills in (("whole", 0), ("killed", 2)):
-        output = tmp_path / f"{name}.jsonl"
-        command = [sys.executable, "-c", DRIVER, address, str(settings.bundle), str(scans), str(output)]
-        for _ in range(kills):
-            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-                assert process.stdout is not None
-                for _ in range(generator.randint(1, 10)):
-                    process.stdout.readline()
-                process.kill()
-            assert process.returncode == -signal.SIGKILL
-            assert (Layout.of(output, "jsonl", folder=False).job / "ledger.jsonl").stat().st_size > 0
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        rows[name] = sorted(output.read_bytes().splitlines())
-    assert rows["killed"] == rows["whole"]
-    assert len({json.loads(row)["id"] for row in rows["whole"]}) == 121
+    for _ in range(2):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            assert process.stdout is not None
+            for _ in range(generator.randint(1, 10)):
+                process.stdout.readline()
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        assert (killed.job / "ledger.jsonl").stat().st_size > 0
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows, expected = (sorted(layout.output.read_bytes().splitlines()) for layout in (killed, whole))
+    assert rows == expected
+    assert len({json.loads(row)["id"] for row in rows}) == 121
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "local"])
