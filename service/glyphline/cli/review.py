@@ -160,7 +160,7 @@ def _write_page(
         if isinstance(strip, RowError) and each.reason != "error"
     }
     notes = _notes(job, basis, selection, pairing, against)
-    page = render_page(Review(name, notes, selection.chosen, strips, job.limits), shlex.quote)
+    page = render_page(Review(name, notes, selection.chosen, strips), shlex.quote)
     Disk().write_whole(output, page.encode())
     if as_json:
         print(json.dumps(_summary(output, job, basis, selection, pairing, lost), ensure_ascii=False))

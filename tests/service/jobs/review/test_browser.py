@@ -45,9 +45,7 @@ def page(tmp_path: Path, row: MakeRow, strip: Strip) -> Path:
         (Chosen(row("f.png", None), "error"), lost),
     ]
     path = tmp_path / "review.html"
-    review = Review(
-        str(tmp_path / "out"), [], [each for each, _ in chosen], [each for _, each in chosen], ImageLimits()
-    )
+    review = Review(str(tmp_path / "out"), [], [each for each, _ in chosen], [each for _, each in chosen])
     path.write_text(render_page(review, repr), encoding="utf-8")
     return path
 
@@ -141,7 +139,7 @@ def test_two_thousand_rows(browser: Any, tmp_path: Path, row: MakeRow, strip: St
     tokens = [{"text": character, "confidence": 0.7} for character in "0123456789"]
     chosen = [Chosen(row(f"{number}.png", "0123456789", tokens=tokens), "confidence") for number in range(2_000)]
     path = tmp_path / "many.html"
-    path.write_text(render_page(Review(str(path), [], chosen, [strip] * 2_000, ImageLimits()), repr), encoding="utf-8")
+    path.write_text(render_page(Review(str(path), [], chosen, [strip] * 2_000), repr), encoding="utf-8")
     browser.open(path)
     for _ in range(3):
         browser.press("Enter")

@@ -45,7 +45,7 @@ class Elements(html.parser.HTMLParser):
 
 def rendered(chosen: list[Chosen], output: str = "out.jsonl") -> str:
     strips = [STRIP if each.reason != "error" else RowError("empty_image", "empty") for each in chosen]
-    return render_page(Review(output, ["A note <b>."], chosen, strips, ImageLimits()), repr)
+    return render_page(Review(output, ["A note <b>."], chosen, strips), repr)
 
 
 def data_of(page: str) -> Any:  # noqa: ANN401

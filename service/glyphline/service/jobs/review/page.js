@@ -191,8 +191,7 @@
     const read = view.row.text ?? null;
     const typed = clean(view.field.value);
     const text = typed === read ? typed : typed.trim();
-    // A row without a reading is blank only if somebody says so.
-    if (read === null && text === "" && !stateOf(view.row)) return nextOpen(view);
+    if (read === null && text === "") return nextOpen(view); // without a reading there is nothing to accept
     view.field.value = text;
     accepted.push(view);
     change(view, { text, done: true, read });

@@ -14,7 +14,6 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from glyphline.models.image import ImageLimits
 from glyphline.service.jobs.review.advice import advice_on
 from glyphline.service.jobs.review.dataset import label_name
 from glyphline.service.jobs.review.selection import Chosen
@@ -38,14 +37,12 @@ class Review:
         notes: Sentences that say how rows were chosen, and what else is to be known.
         chosen: The rows.
         strips: The picture of each, or why there is none.
-        limits: The largest picture that the job took.
     """
 
     output: str
     notes: Sequence[str]
     chosen: Sequence[Chosen]
     strips: Sequence[Strip | RowError]
-    limits: ImageLimits
 
 
 def render_page(review: Review, quote: Callable[[str], str]) -> str:
