@@ -59,6 +59,15 @@ class Server:
         """Returns the memory that the front process and its workers hold, shared pages split between them (Linux)."""
         return sum(resident_bytes(process) for process in family(self.process.pid))
 
+    def settled_bytes(self, workers: int) -> int:
+        """Returns the memory of its own that the server holds when none of its workers is being replaced (Linux).
+
+        That is the front process's and so many times the largest worker's, as they all come to be: a worker that has
+        died or is loading makes it neither less nor more.
+        """
+        sizes = [_memory(process, "Anonymous") for process in self.worker_pids()]
+        return _memory(self.process.pid, "Anonymous") + workers * max(sizes, default=0)
+
 
 @contextmanager
 def serving(
@@ -143,8 +152,12 @@ def _cpu_seconds(process: int) -> float:
 
 def resident_bytes(process: int) -> int:
     """Returns the memory that a process holds, its share of shared pages included (Linux)."""
+    return _memory(process, "Pss")
+
+
+def _memory(process: int, kind: str) -> int:
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{kind}:")), 0)

@@ -7,9 +7,11 @@ changes: a new version appears, another goes, a damaged one comes, and SIGHUP as
 happens, every call must come to exactly one end, every answer must be the text that the recogniser reads by itself, and
 calls that were neither cancelled nor bad nor too many must not fail. Ends with 1 otherwise.
 
-Memory is that of all processes of the server, each shared page counted once, sampled every second; its slope is that of
-a straight line through the second half of the run, where all shapes have been seen, with an interval of 95 %. In runs
-of four minutes and more it counts as a failure if memory surely grows by more than 1 MB a minute.
+Memory is sampled every second. What a server holds in all goes down when a worker is killed and up while another loads,
+by more than any leak would show in. So its growth is that of what the processes hold for themselves: the front process,
+and as many workers as there should be, each as large as the largest. The slope is that of a straight line through the
+second half of the run, with an interval of 95 %. In runs of four minutes and more it counts as a failure if memory
+surely grows by more than 1 MB a minute. In the end there must be as many workers as in the beginning, and no other.
 
 The rate must be one that the machine can keep up with beside all that: callers wait for a minute, and then have failed.
 
@@ -56,9 +58,11 @@ def plot(tally: Tally, path: Path) -> None:
     figure = Figure(figsize=(8, 3), layout="constrained")
     axes = figure.subplots()
     times, sizes = np.array(tally.memory).T
-    axes.plot((times - times[0]) / 60, sizes / 1e6)
+    axes.plot((times - times[0]) / 60, np.array(tally.resident) / 1e6, label="in fact")
+    axes.plot((times - times[0]) / 60, sizes / 1e6, label="its own, with all workers there")
     axes.set(xlabel="minutes", ylabel="memory of the server, MB", ylim=(0, None), title="Soak")
     axes.grid(alpha=0.3)
+    axes.legend()
     figure.savefig(path, dpi=120)
 
 
@@ -129,6 +133,7 @@ def attack(arguments: argparse.Namespace, folder: Path) -> Tally:
         kills=arguments.kills,
         reloads=arguments.reloads,
         rolls=arguments.rolls,
+        workers=arguments.workers,
     )
     with serving(arguments.workers, options, tls_credentials(certificate.authority)) as server:
         console.print(f"{arguments.minutes:g} minutes at {arguments.rate:g} images/s")

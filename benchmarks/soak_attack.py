@@ -32,6 +32,7 @@ _PAUSE_SECONDS = 0.25
 _STREAM_IMAGES = 3
 _SILENCE_SECONDS = 60.0  # three times as long as the server lets a connection say nothing
 _ROLL_SECONDS = 30.0
+_WORKERS_SECONDS = 60.0  # twice the longest pause before a worker is replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Plan:
         kills: Workers killed.
         reloads: Changes of the models.
         rolls: Changes of the certificate.
+        workers: Worker processes that there are before and must be there after.
     """
 
     seconds: float
@@ -63,6 +65,7 @@ class Plan:
     kills: int
     reloads: int
     rolls: int
+    workers: int
 
 
 class Attack:
@@ -117,12 +120,13 @@ class Attack:
             moments += [(when, self._kill) for when in self._random.uniform(0, seconds * 0.9, plan.kills).tolist()]
             moments += [(when, self._reload) for when in _evenly(plan.reloads, seconds * 0.9)]
             moments += [(when, self._roll) for when in _evenly(plan.rolls, seconds * 0.9)]
-            moments += [(float(when), self._sample) for when in np.arange(0.0, seconds, 1.0)]
+            moments += [(float(when), lambda: self._sample(plan.workers)) for when in np.arange(0.0, seconds, 1.0)]
             async with asyncio.TaskGroup() as group:
                 for when, what in sorted(moments, key=lambda moment: moment[0]):
                     await asyncio.sleep(max(0.0, begun + when - time.perf_counter()))
                     group.create_task(_started(what))
             await self._plain(stub)  # it still reads
+            await self._count_workers(plan.workers)
         return self.tally
 
     @asynccontextmanager
@@ -288,9 +292,19 @@ class Attack:
         async with self._connect() as stub:
             await self._plain(stub)
 
-    async def _sample(self) -> None:
-        size = await asyncio.to_thread(self._server.resident_bytes)
-        self.tally.memory.append((time.perf_counter(), size))
+    async def _sample(self, workers: int) -> None:
+        self.tally.resident.append(await asyncio.to_thread(self._server.resident_bytes))
+        settled = await asyncio.to_thread(self._server.settled_bytes, workers)
+        self.tally.memory.append((time.perf_counter(), settled))
+
+    async def _count_workers(self, wanted: int) -> None:
+        """Waits until all workers are there again and none besides, as one that nobody ended would be."""
+        last = time.perf_counter() + _WORKERS_SECONDS
+        while (there := len(await asyncio.to_thread(self._server.worker_pids))) != wanted:
+            if time.perf_counter() > last:
+                self.tally.faults.append(f"there are {there} workers in the end, not {wanted}")
+                return
+            await asyncio.sleep(_PAUSE_SECONDS)
 
 
 async def _started(what: Callable[[], Awaitable[None]]) -> None:

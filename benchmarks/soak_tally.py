@@ -55,7 +55,8 @@ class Tally:
         latencies: Seconds of each plain call that was answered.
         done: What was done to the server, and how often.
         faults: What went wrong besides.
-        memory: Seconds since the start and bytes of the server.
+        memory: Moment in seconds, and bytes of the server as it is when none of its workers is being replaced.
+        resident: Bytes that it held in fact at these moments.
     """
 
     sent: Counter[str] = field(default_factory=Counter)
@@ -66,6 +67,7 @@ class Tally:
     done: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     memory: list[tuple[float, int]] = field(default_factory=list)
+    resident: list[int] = field(default_factory=list)
 
     def figures(self) -> dict[str, object]:
         """Returns all of it as JSON can hold it; `asdict` makes nonsense of counters."""
