@@ -148,7 +148,10 @@ class TestReading:
     def test_images_that_several_threads_decode_keep_their_places(
         self, bundle: Bundle, recognizer: Recognizer, contents: list[bytes]
     ) -> None:
-        several = Recognizer.load(bundle, threads=3).with_temperature(bundle.manifest.temperature)
+        told = bundle.manifest
+        several = Recognizer.load(bundle, threads=3).with_confidence(
+            temperature=told.temperature, aggregate=told.confidence, odds=told.odds
+        )
         assert several._decoders is not None
         mixed = [*contents[:6], b"no image", *contents[6:12]]
         ours, theirs = several.recognize(mixed), recognizer.recognize(mixed)
@@ -285,10 +288,9 @@ class TestOptions:
             assert [reading.truncated for reading in cut] == [len(reading.text) > 2 for reading in whole]
 
     def test_the_temperature_changes_confidences_only(self, recognizer: Recognizer, contents: list[bytes]) -> None:
-        humble = recognizer.with_temperature(recognizer.bundle.manifest.temperature * 3.0)
-        pairs = zip(
-            readings(recognizer.recognize(contents, BEAM)), readings(humble.recognize(contents, BEAM)), strict=True
-        )
+        humble = recognizer.with_confidence(temperature=3.0, aggregate="mean")
+        bold = recognizer.with_confidence(temperature=1.0, aggregate="mean")
+        pairs = zip(readings(bold.recognize(contents, BEAM)), readings(humble.recognize(contents, BEAM)), strict=True)
         for plain, humbler in pairs:
             assert [a.text for a in plain.alternatives] == [a.text for a in humbler.alternatives]
             assert humbler.confidence <= plain.confidence + 1e-9
@@ -391,7 +393,7 @@ class TestLoading:
         some = contents[:4]
         greedy = recognizer.recognize(some)
         assert any(len(reading.text) > 1 for reading in readings(greedy))
-        for read in (guided.recognize(some), guided.with_temperature(2.0).recognize(some)):
+        for read in (guided.recognize(some), guided.with_confidence(temperature=2.0).recognize(some)):
             assert all(len(reading.text) <= 1 for reading in readings(read))
         for options in (
             DecodingOptions("greedy"),

@@ -2,22 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 
-from glyphline.models.bundle import Aggregate, load_bundle
+from glyphline.models.bundle import load_bundle
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
-from glyphline.models.recognizer import Recognizer, load_recognizer
-from glyphline.training.calibrate import calibrate
+from glyphline.models.recognizer import Recognizer
 from glyphline.training.config import NetworkConfig
-from glyphline.training.datasets.samples import Sample
 from glyphline.training.errors import DataError, ExportError, TrainingError
-from glyphline.training.evaluate import read_samples
 from glyphline.training.export import export_run
 from glyphline.training.half_weights import halve_recurrent_weights
 from glyphline.training.loop import train
@@ -26,7 +20,6 @@ from glyphline.training.networks.recogniser import RecogniserNetwork
 from glyphline.training.networks.recurrent import round_weights
 from glyphline.training.onnx_graphs import Head, make_graphs, write_graph
 from glyphline.training.parity import check_parity
-from glyphline.training.report.calibration import log_loss
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -158,23 +151,3 @@ def test_the_best_checkpoint_is_exported_unless_the_last_is_as_good(tmp_path: Pa
     assert choose_checkpoint(tmp_path).which == "last"
     log(0.5, 0.1)
     assert choose_checkpoint(tmp_path).which == "best", "how good the last is, is not known"
-
-
-def test_confidences_are_made_as_they_tell_best_what_is_right(strips: list[tuple[Path, str]]) -> None:
-    samples = []
-    for path, text in strips:
-        with Image.open(path) as picture:
-            samples.append(Sample(np.asarray(picture.convert("L")), text, path.name))
-    recognizer = load_recognizer("digits-ctc")
-    weakest = recognizer.with_temperature(1.0, "min")
-    limit = np.median([reading.confidence for reading in read_samples(weakest, samples)])
-    right = [reading.confidence > limit for reading in read_samples(weakest, samples)]
-    temperature, aggregate = calibrate(recognizer, samples, right)
-    losses = {
-        name: log_loss(
-            [each.confidence for each in read_samples(recognizer.with_temperature(temperature, name), samples)], right
-        )
-        for name in get_args(Aggregate)
-    }
-    assert losses[aggregate] == min(losses.values())
-    assert aggregate != "mean", "here only the least sure symbol decides"

@@ -46,7 +46,7 @@ def test_a_variant_is_added_and_read_with(bundle: Path, strips_folder: Path, mon
     assert sizes[1] < 0.4 * sizes[0], "recurrent weights, too, are smaller"
     recognizer = Recognizer.load(made, precision="int8")
     assert recognizer.provider == "CPUExecutionProvider int8"
-    assert recognizer.with_temperature(1.0).provider == recognizer.provider
+    assert recognizer.with_confidence(temperature=1.0).provider == recognizer.provider
     made.file("network.int8.onnx").write_bytes(b"")
     with pytest.raises(BundleError, match=r"network\.int8\.onnx"):
         load_bundle(bundle)

@@ -31,6 +31,7 @@ __all__ = [
     "Evaluation",
     "HeadName",
     "LengthScore",
+    "LogOdds",
     "Manifest",
     "Precision",
     "Probe",
@@ -210,6 +211,20 @@ class Variant(_Record):
     confidence: Share
 
 
+class LogOdds(_Record):
+    """How the log odds that a text is right are made of evidence (a logistic model; Platt 1999).
+
+    Attributes:
+        offset: What they are without evidence.
+        symbols: Weight of the log odds that all symbols are right, were they to err independently of one another.
+        share: Weight of the log odds of the text's share of what the search holds, where the search holds others.
+    """
+
+    offset: float
+    symbols: float
+    share: float = 0.0
+
+
 class Manifest(_Record):
     """All that is to be known of a bundle besides its weights.
 
@@ -228,6 +243,8 @@ class Manifest(_Record):
         temperature: Log-probabilities are divided by it before confidences are taken from them.
         confidence: How a text's confidence is made of those of its symbols: their geometric `mean`, which does not fall
             with length, the `product`, which is the chance that all are right, or the `min`.
+        odds: What takes the place of that where it is given: for `greedy` search, and for a `beam` that knows which
+            share of it a text has. Either is fitted on strips held out of training.
         graphs: File of each graph: `network` of a CTC head, `encoder` and `decoder_step` of any other, which may also
             have `decode`, the whole search in one graph.
         variants: Other graphs of the same networks, by the numbers they compute in.
@@ -255,6 +272,7 @@ class Manifest(_Record):
     width_multiple: int = Field(default=1, ge=1)
     temperature: float = Field(default=1.0, gt=0.0)
     confidence: Aggregate = "mean"
+    odds: dict[Literal["greedy", "beam"], LogOdds] = {}
     graphs: dict[str, PlainName]
     variants: dict[Literal["int8"], Variant] = {}
     states: list[StateTensor] = []

@@ -1,6 +1,6 @@
 """Reads text lines from images: the one way from pixels to text, for training, serving, jobs and tests alike."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import MANIFEST_NAME, Bundle, Precision, load_bundle
-from glyphline.models.decoding.confidence import Aggregate, hypothesis_confidence, line_confidence
+from glyphline.models.bundle import MANIFEST_NAME, Aggregate, Bundle, LogOdds, Precision, load_bundle
+from glyphline.models.decoding.confidence import hypothesis_confidence, line_confidence, odds_confidence
 from glyphline.models.decoding.language_model import CharacterModel
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
 from glyphline.models.decoding.readings import Alternative, Hypothesis, Reading, Token
@@ -152,14 +152,17 @@ class Recognizer:
         """
         return self._planner.shapes(max_batch)
 
-    def with_temperature(self, temperature: float, confidence: Aggregate | None = None) -> Self:
+    def with_confidence(
+        self, *, temperature: float, aggregate: Aggregate = "product", odds: Mapping[str, LogOdds] | None = None
+    ) -> Self:
         """Returns the same recogniser with other confidences; the networks are shared, the texts stay the same.
 
         Args:
-            temperature: Takes the place of the bundle's; above 0.
-            confidence: Takes the place of the bundle's, where it is given.
+            temperature: Log-probabilities are divided by it; above 0.
+            aggregate: How a text's confidence is made of those of its symbols.
+            odds: What takes its place, by the kind of search.
         """
-        changes = {"temperature": temperature, "confidence": confidence or self.bundle.manifest.confidence}
+        changes = {"temperature": temperature, "confidence": aggregate, "odds": dict(odds or {})}
         manifest = self.bundle.manifest.model_copy(update=changes)
         bundle = replace(self.bundle, manifest=manifest)
         return type(self)(bundle, self._head, self.precision, self._threads, self.language_model)
@@ -299,7 +302,7 @@ class Recognizer:
             if text not in alternatives:
                 alternatives[text] = Alternative(
                     text=text,
-                    confidence=hypothesis_confidence(hypothesis, self.bundle.manifest.confidence),
+                    confidence=self._confidence(hypothesis),
                     log_probability=hypothesis.log_probability,
                     tokens=tuple(self._tokens(hypothesis, strip)) if options.token_details else (),
                     truncated=hypothesis.truncated,
@@ -307,6 +310,14 @@ class Recognizer:
         ranked = tuple(alternatives.values())
         best = ranked[0]
         return Reading(text=best.text, confidence=best.confidence, alternatives=ranked, truncated=best.truncated)
+
+    def _confidence(self, hypothesis: Hypothesis) -> float:
+        """Sums up a hypothesis, by its odds where those were fitted for the kind of search that found it."""
+        manifest = self.bundle.manifest
+        odds = manifest.odds.get("greedy" if hypothesis.share is None else "beam")
+        if odds is None:
+            return hypothesis_confidence(hypothesis, manifest.confidence)
+        return odds_confidence(hypothesis, odds)
 
     def _tokens(self, hypothesis: Hypothesis, strip: _Strip) -> Iterator[Token]:
         manifest = self.bundle.manifest

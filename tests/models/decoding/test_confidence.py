@@ -1,21 +1,22 @@
 """Confidences, their calibration, and what they are good for."""
 
 import math
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from glyphline.models.bundle import LogOdds
 from glyphline.models.decoding.confidence import (
     Aggregate,
     coverage_at_accuracy,
+    evidence,
     expected_calibration_error,
-    fit_temperature,
     hypothesis_confidence,
     line_confidence,
+    odds_confidence,
 )
 from glyphline.models.decoding.distributions import calibrated_at, log_softmax, restrict
 from glyphline.models.decoding.readings import Hypothesis
@@ -100,31 +101,28 @@ class TestCoverage:
             assert len(more) <= len(passed) or sum(more) / len(more) < accuracy + 1e-6
 
 
-class TestTemperature:
-    @staticmethod
-    def lines(truth: float) -> tuple[Callable[[float], NDArray[np.float64]], NDArray[np.bool_]]:
-        """Lines of one symbol whose logits are `truth` times too bold."""
-        random = np.random.default_rng(0)
-        outputs = log_softmax(random.normal(0.0, 2.0, (20_000, 6)))
-        drawn = (outputs + random.gumbel(size=outputs.shape)).argmax(axis=1)
-        bold = log_softmax(outputs * truth)
-        read = outputs.argmax(axis=1)
-        return lambda temperature: np.exp(calibrated_at(bold, read, temperature)), drawn == read
+class TestOdds:
+    hypothesis = Hypothesis((1, 2), 0.0, 0.0, (math.log(0.9), math.log(0.8)), None, None, share=0.6)
 
-    @pytest.mark.parametrize("truth", [0.5, 1.0, 2.5])
-    def test_it_undoes_what_made_the_network_too_bold(self, truth: float) -> None:
-        confidences_at, correct = self.lines(truth)
-        fitted = fit_temperature(confidences_at, correct)
-        assert fitted == pytest.approx(truth, rel=0.06)
-        assert expected_calibration_error(confidences_at(fitted), correct) < 0.02
+    def test_evidence_is_the_product_and_the_share(self) -> None:
+        assert evidence(self.hypothesis) == pytest.approx((math.log(0.72 / 0.28), math.log(0.6 / 0.4)))
+        assert evidence(replace(self.hypothesis, share=None))[1] == 0.0
 
-    def test_it_stays_within_its_bounds(self) -> None:
-        confidences_at, correct = self.lines(1.0)
-        assert fit_temperature(confidences_at, np.ones_like(correct)) == pytest.approx(0.25, rel=0.01)
-        assert fit_temperature(confidences_at, np.zeros_like(correct), high=4.0) == pytest.approx(4.0, rel=0.01)
+    def test_the_confidence_is_what_the_evidence_weighs(self) -> None:
+        assert odds_confidence(self.hypothesis, LogOdds(offset=0.0, symbols=1.0)) == pytest.approx(0.72)
+        assert odds_confidence(self.hypothesis, LogOdds(offset=0.0, symbols=0.0, share=1.0)) == pytest.approx(0.6)
+        assert odds_confidence(self.hypothesis, LogOdds(offset=math.log(3), symbols=0.0)) == pytest.approx(0.75)
 
-    def test_nothing_to_fit_changes_nothing(self) -> None:
-        assert fit_temperature(lambda temperature: [], []) == 1.0
+    def test_what_has_no_room_in_the_image_is_not_believed_at_all(self) -> None:
+        nothing = Hypothesis((), 0.0, 0.0, (), -math.inf, (), share=0.0)
+        assert odds_confidence(nothing, LogOdds(offset=9.0, symbols=0.0)) == 0.0
+
+    @given(log_probabilities, st.none() | st.floats(0.0, 1.0), st.floats(0, 3), st.floats(0, 3), st.floats(-9, 9))
+    def test_it_lies_between_0_and_1(
+        self, values: list[float], share: float | None, symbols: float, weight: float, offset: float
+    ) -> None:
+        hypothesis = Hypothesis((1,) * len(values), 0.0, 0.0, tuple(values), None, None, share=share)
+        assert 0.0 <= odds_confidence(hypothesis, LogOdds(offset=offset, symbols=symbols, share=weight)) <= 1.0
 
 
 class TestDistributions:

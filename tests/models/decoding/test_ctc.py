@@ -163,7 +163,9 @@ class TestOtherImplementations:
     def test_pruning_does_not_change_the_best_of_a_trained_network_s_outputs(self, seed: int) -> None:
         outputs = peaky_outputs(seed, 1, 48, 18)[0]
         options = ResolvedOptions(beam_width=10, max_alternatives=1)
-        assert decode(outputs, options)[0] == decode(outputs, options, NO_PRUNING)[0]
+        fast, whole = decode(outputs, options)[0], decode(outputs, options, NO_PRUNING)[0]
+        assert replace(fast, share=None) == replace(whole, share=None)
+        assert fast.share == pytest.approx(whole.share, abs=0.02)
 
     @pytest.mark.parametrize("seed", range(30))
     def test_the_best_text_is_that_of_fast_ctc_decode(self, seed: int) -> None:
@@ -358,10 +360,20 @@ class TestPlaces:
     @pytest.mark.parametrize("width", [1, 4])
     def test_an_image_without_frames_reads_as_nothing_for_certain(self, width: int) -> None:
         options = ResolvedOptions(beam_width=width, max_alternatives=width)
-        nothing = Hypothesis((), 0.0, 0.0, (), 0.0, ())
+        nothing = Hypothesis((), 0.0, 0.0, (), 0.0, (), share=None if width == 1 else 1.0)
         assert decode_ctc(np.zeros((2, 0, 5)), np.zeros(2, dtype=np.int64), options) == [[nothing], [nothing]]
         mixed = decode_ctc(random_outputs(1, 2, 6, 5), np.array([6, 0]), options)
         assert mixed[1] == [nothing]
+
+    @given(st.integers(0, 2**32))
+    def test_shares_are_parts_of_one_whole(self, seed: int) -> None:
+        outputs = random_outputs(seed, 1, 8, 5)[0]
+        few, many = (decode(outputs, ResolvedOptions(beam_width=6, max_alternatives=most)) for most in (1, 6))
+        shares = [hypothesis.share for hypothesis in many]
+        assert all(share is not None and 0.0 <= share <= 1.0 for share in shares)
+        assert sum(share or 0.0 for share in shares) <= 1.0 + 1e-9
+        of_text = {hypothesis.symbols: hypothesis.share for hypothesis in many}
+        assert few[0].share == of_text[few[0].symbols], "it does not depend on how many are asked for"
 
     def test_no_images_give_no_readings(self) -> None:
         assert decode_ctc(np.zeros((0, 9, 5)), np.zeros(0, dtype=np.int64), GREEDY) == []

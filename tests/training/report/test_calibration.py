@@ -10,8 +10,8 @@ from glyphline.models.decoding.confidence import coverage_at_accuracy, expected_
 from glyphline.training.report.calibration import (
     chance_calibration_error,
     coverage_curve,
-    interpolate_confidences,
     log_loss,
+    log_odds,
     refit_by_halves,
     reliability,
     separation,
@@ -87,34 +87,29 @@ class TestCoverageCurve:
         assert coverage_at_accuracy(*split(pairs), accuracy).share == pytest.approx(best.max() if best.size else 0)
 
 
-class TestTemperatures:
-    def test_between_two_candidates_interpolation_is_exact(self) -> None:
-        odds = np.random.default_rng(0).normal(2, 3, 50)
-        at = interpolate_confidences({value: sigmoid(odds / value) for value in (0.5, 1, 2, 4)})
-        for temperature in (0.5, 0.8, 1, 1.3, 3.1, 4):
-            assert at(temperature) == pytest.approx(sigmoid(odds / temperature), abs=1e-6)
-
-    @given(st.lists(st.floats(0, 1), min_size=1, max_size=5))
-    def test_what_was_read_is_given_back(self, values: list[float]) -> None:
-        at = interpolate_confidences({0.5: values, 2.0: [value / 2 for value in values]})
-        assert at(0.5) == pytest.approx(values, abs=1e-6)
-        assert at(2.0) == pytest.approx([value / 2 for value in values], abs=1e-6)
-
+class TestRefitting:
     def test_halves_find_what_was_wrong_with_the_scale(self) -> None:
         generator = np.random.default_rng(1)
         odds = generator.normal(1.5, 2, 4000)
         right = generator.random(4000) < sigmoid(odds)
-        at = interpolate_confidences({value: sigmoid(odds * 2 / value) for value in (0.5, 1, 2, 4)})
-        values, temperatures = refit_by_halves(at, right)
-        assert temperatures == pytest.approx((2, 2), rel=0.15)
-        assert expected_calibration_error(values, right) < 0.02 < expected_calibration_error(at(1), right)
+        told = sigmoid(odds / 2 - 1)
+        refitted = refit_by_halves(told, right)
+        assert expected_calibration_error(refitted, right) < 0.02 < expected_calibration_error(told, right)
+        assert refitted == pytest.approx(sigmoid(odds), abs=0.1)
 
     def test_no_line_judges_itself(self) -> None:
         odds = np.random.default_rng(2).normal(1, 2, 40)
-        at = interpolate_confidences({value: sigmoid(odds / value) for value in (0.5, 1, 2, 4)})
-        right = odds > 0
-        values, _ = refit_by_halves(at, right)
+        right = odds > 0.3
+        right[7] = not right[7]
+        values = refit_by_halves(sigmoid(odds), right)
         for line in range(5):
             changed = right.copy()
             changed[line] = not changed[line]
-            assert refit_by_halves(at, changed)[0][line] == values[line]
+            assert refit_by_halves(sigmoid(odds), changed)[line] == values[line]
+
+    def test_a_half_that_is_all_right_teaches_nothing(self) -> None:
+        assert refit_by_halves([0.4, 0.6, 0.9], [True] * 3).tolist() == [0.4, 0.6, 0.9]
+
+    @given(st.lists(st.floats(0, 1), min_size=1, max_size=5))
+    def test_log_odds_are_those_of_the_confidence(self, values: list[float]) -> None:
+        assert sigmoid(log_odds(values)) == pytest.approx(values, abs=2e-6)

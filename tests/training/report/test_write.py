@@ -104,9 +104,7 @@ def test_plots_take_the_colours_of_the_page(report: Path) -> None:
 def test_the_record_has_every_figure(report: Path, recognizers: list[Recognizer]) -> None:
     record = json.loads((report / "report.json").read_text(encoding="utf-8"))
     assert [model["head"] for model in record["models"]] == ["attention", "ctc"]
-    assert [model["temperature"] for model in record["models"]] == [
-        each.bundle.manifest.temperature for each in recognizers
-    ]
+    assert [model["version"] for model in record["models"]] == [each.bundle.manifest.version for each in recognizers]
     assert [(row["model"], row["data_set"]) for row in record["results"]] == [
         (model["label"], name) for model in record["models"] for name in ("strips & <strips>", "one")
     ]

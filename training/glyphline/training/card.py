@@ -178,6 +178,25 @@ def _measured(manifest: Manifest) -> list[str]:
     return lines
 
 
+def _confidence(manifest: Manifest) -> list[str]:
+    """How a text's confidence comes about."""
+    if not manifest.odds:
+        return [
+            f"- A text's confidence is the {_CONFIDENCES[manifest.confidence]}, calibrated with temperature "
+            f"{manifest.temperature:g} on the validation sets."
+        ]
+    told = []
+    for search, odds in manifest.odds.items():
+        parts = [f"{odds.offset:+.2f}", f"{odds.symbols:.2f} × that of its symbols"]
+        if odds.share:
+            parts.append(f"{odds.share:.2f} × that of its share of the search")
+        told.append(f"{' + '.join(parts)} ({search})")
+    return [
+        f"- A text's confidence is the chance that all of it is right. Its log odds, fitted on the validation sets: "
+        f"{'; '.join(told)}."
+    ]
+
+
 def write_card(manifest: Manifest, *, errors: bool = False) -> str:
     """Returns the card of a bundle in Markdown.
 
@@ -199,8 +218,7 @@ def write_card(manifest: Manifest, *, errors: bool = False) -> str:
         + (f" after {' and '.join(earlier)}." if earlier else "."),
         *_weights(training),
         *_search(manifest),
-        f"- A text's confidence is the {_CONFIDENCES[manifest.confidence]}, calibrated with temperature "
-        f"{manifest.temperature:g} on the validation sets.",
+        *_confidence(manifest),
         f"- Torch and ONNX Runtime differ by at most {_number(training, 'parity'):.1g} in a probability.",
         f"- Licence of the weights: {manifest.licence or NOT_STATED}.",
         f"- Made on {manifest.created[:10]} from commit {manifest.git_commit[:12]}.",

@@ -230,17 +230,14 @@ def _finish(
         check_fused(first)
     recognizer = Recognizer.load(first, threads=available_threads(), verify_probe=False)
     compared = samples[:: max(1, len(samples) // 200)]
-    logger.info("reading %s strips, and %s of them with torch, too", f"{len(samples):,}", f"{len(compared):,}")
-    readings = read_samples(recognizer, samples)
+    logger.info("reading %s strips with torch, too", f"{len(compared):,}")
     check_texts(network, config, head, recognizer, compared)
     logger.info("calibrating the confidence on %s strips", f"{len(samples):,}")
-    right = [reading.text == sample.text for reading, sample in zip(readings, samples, strict=True)]
-
-    temperature, confidence = calibrate(recognizer, samples, right)
+    calibrated = calibrate(recognizer, samples)
     probe = (folder / manifest.probe.image).read_bytes()
-    [reading] = recognizer.with_temperature(temperature, confidence).recognize([probe])
+    [reading] = calibrated.recognize([probe])
     if isinstance(reading, ImageError):
         raise ExportError(f"the probe image cannot be read: {reading}")
     noted = Probe(image=manifest.probe.image, text=reading.text, confidence=round(reading.confidence, 4))
-    bundle = write(manifest.model_copy(update={"temperature": temperature, "confidence": confidence, "probe": noted}))
+    bundle = write(calibrated.bundle.manifest.model_copy(update={"probe": noted}))
     Recognizer.load(bundle)  # with its probe, as every server will

@@ -135,14 +135,10 @@ def _take_up(bundle: Bundle, content: bytes, decoder: DecoderDefaults, samples: 
         manifest = manifest.model_copy(update={"decoder": decoder, "evaluation": []})
         recognizer = Recognizer.load(rewrite(folder, manifest), threads=available_threads(), verify_probe=False)
         logger.info("calibrating the confidence")
-        readings = read_samples(recognizer, samples)
-        right = [reading.text == sample.text for reading, sample in zip(readings, samples, strict=True)]
-        temperature, confidence = calibrate(recognizer, samples, right)
-        manifest = manifest.model_copy(update={"temperature": temperature, "confidence": confidence})
-        text, sure = read_probe(recognizer.with_temperature(temperature, confidence))
-        manifest = manifest.model_copy(
-            update={"probe": manifest.probe.model_copy(update={"text": text, "confidence": sure})}
-        )
+        calibrated = calibrate(recognizer, samples)
+        text, sure = read_probe(calibrated)
+        probe = manifest.probe.model_copy(update={"text": text, "confidence": sure})
+        manifest = calibrated.bundle.manifest.model_copy(update={"probe": probe})
         variants = {}
         for precision, variant in manifest.variants.items():
             other = Recognizer.load(rewrite(folder, manifest), precision=precision, verify_probe=False)

@@ -6,7 +6,6 @@ from glyphline.models.decoding.confidence import (
     Coverage,
     coverage_at_accuracy,
     expected_calibration_error,
-    fit_temperature,
     hypothesis_confidence,
     line_confidence,
 )
@@ -37,7 +36,6 @@ __all__ = [
     "decode_attention",
     "decode_ctc",
     "expected_calibration_error",
-    "fit_temperature",
     "hypothesis_confidence",
     "line_confidence",
 ]

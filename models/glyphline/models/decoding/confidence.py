@@ -1,30 +1,30 @@
-"""How sure a reading is: confidences in [0, 1], how well they are calibrated, and the temperature that calibrates them.
+"""How sure a reading is: confidences in [0, 1], and how well they are calibrated.
 
 All functions are pure; evaluation reports and the trainer call them on what a recogniser gave for labelled images.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glyphline.models.bundle import Aggregate
+from glyphline.models.bundle import Aggregate, LogOdds
 from glyphline.models.decoding.readings import Hypothesis
 
 __all__ = [
     "Aggregate",
     "Coverage",
     "coverage_at_accuracy",
+    "evidence",
     "expected_calibration_error",
-    "fit_temperature",
     "hypothesis_confidence",
     "line_confidence",
+    "odds_confidence",
 ]
 
-_SURE = 1e-6  # a confidence of exactly 0 or 1 that proves wrong would weigh infinitely
-_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+_SURE = 1e-6  # evidence of exactly 0 or 1 would outweigh all other
 
 Floats = NDArray[np.float64] | Sequence[float]
 Flags = NDArray[np.bool_] | Sequence[bool]
@@ -65,6 +65,40 @@ def hypothesis_confidence(hypothesis: Hypothesis, aggregate: Aggregate = "mean")
     closing = hypothesis.closing_log_probability
     values = hypothesis.symbol_log_probabilities
     return line_confidence(values if closing is None else (*values, closing), aggregate)
+
+
+def evidence(hypothesis: Hypothesis) -> tuple[float, float]:
+    """Returns what tells whether a hypothesis is right, each as log odds, of at most about 14.
+
+    The first is the chance that all symbols are right, were they to err independently of one another. The second is the
+    share that it has of what the search holds (the posterior over a list of hypotheses, as Wessel et al. 2001 use it
+    for speech): it knows what a language model thought, and how near the next best text is. 0 if the search held none.
+    """
+    closing = hypothesis.closing_log_probability
+    values = hypothesis.symbol_log_probabilities
+    symbols = line_confidence(values if closing is None else (*values, closing), "product")
+    return _log_odds(symbols), 0.0 if hypothesis.share is None else _log_odds(hypothesis.share)
+
+
+def odds_confidence(hypothesis: Hypothesis, odds: LogOdds) -> float:
+    """Sums up a hypothesis by its evidence.
+
+    Args:
+        hypothesis: Of either head.
+        odds: What the evidence weighs, as fitted for a bundle.
+
+    Returns:
+        The chance that the text is right, in [0, 1].
+    """
+    symbols, share = evidence(hypothesis)
+    if hypothesis.closing_log_probability == -math.inf:
+        return 0.0  # nothing that was allowed has room in the image
+    return 1.0 / (1.0 + math.exp(-(odds.offset + odds.symbols * symbols + odds.share * share)))
+
+
+def _log_odds(chance: float) -> float:
+    chance = min(max(chance, _SURE), 1.0 - _SURE)
+    return math.log(chance / (1.0 - chance))
 
 
 def expected_calibration_error(confidences: Floats, correct: Flags, bins: int = 15) -> float:
@@ -124,49 +158,3 @@ def coverage_at_accuracy(confidences: Floats, correct: Flags, accuracy: float = 
         return Coverage(share=0.0, threshold=math.inf)
     last = int(acceptable.nonzero()[0][-1])
     return Coverage(share=(last + 1) / values.size, threshold=float(values[last]))
-
-
-def fit_temperature(
-    confidences_at: Callable[[float], Floats],
-    correct: Flags,
-    *,
-    low: float = 0.25,
-    high: float = 8.0,
-    tolerance: float = 1e-3,
-) -> float:
-    """Finds the temperature at which line confidences best foretell which lines are right.
-
-    It minimises the negative log-likelihood of `correct` under the confidences, by golden-section search over the
-    logarithm of the temperature.
-
-    Args:
-        confidences_at: Gives the confidence of every line of a validation set at a temperature (lines).
-        correct: Whether each line is right (lines). The temperature never changes what is read.
-        low: Least temperature considered.
-        high: Greatest temperature considered.
-        tolerance: Relative precision of the result.
-
-    Returns:
-        The temperature, 1 if there are no lines. It lies at a bound if all lines are right, or all wrong.
-    """
-    flags = np.asarray(correct, dtype=bool)
-    if not flags.size:
-        return 1.0
-
-    def loss(logarithm: float) -> float:
-        values = np.clip(np.asarray(confidences_at(math.exp(logarithm)), dtype=np.float64), _SURE, 1.0 - _SURE)
-        return -float(np.log(np.where(flags, values, 1.0 - values)).mean())
-
-    left, right = math.log(low), math.log(high)
-    inner_left, inner_right = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
-    loss_left, loss_right = loss(inner_left), loss(inner_right)
-    while right - left > tolerance:
-        if loss_left <= loss_right:
-            right, inner_right, loss_right = inner_right, inner_left, loss_left
-            inner_left = right - _GOLDEN * (right - left)
-            loss_left = loss(inner_left)
-        else:
-            left, inner_left, loss_left = inner_left, inner_right, loss_right
-            inner_right = left + _GOLDEN * (right - left)
-            loss_right = loss(inner_right)
-    return math.exp((left + right) / 2.0)

@@ -23,6 +23,8 @@ from glyphline.models.decoding.readings import Hypothesis
 
 __all__ = ["Pruning", "decode_ctc"]
 
+_FAR_BEHIND = 1e-2  # what a guided search sums for a text falls short of all its paths by far less
+
 
 def decode_ctc(
     log_probabilities: FloatArray,
@@ -69,8 +71,8 @@ class _Path:
     spans: tuple[tuple[float, float], ...]
     closing_log_probability: float | None
 
-    def hypothesis(self, score: float, log_probability: float, longest: int) -> Hypothesis:
-        """Completes the path by its score and log-probability, and cuts it after `longest` symbols."""
+    def hypothesis(self, score: float, log_probability: float, longest: int, share: float | None = None) -> Hypothesis:
+        """Completes the path by its score, log-probability and share, and cuts it after `longest` symbols."""
         return Hypothesis(
             symbols=self.text[:longest],
             score=score,
@@ -79,6 +81,7 @@ class _Path:
             closing_log_probability=self.closing_log_probability,
             spans=self.spans[:longest],
             truncated=len(self.text) > longest,
+            share=share,
         )
 
 
@@ -104,24 +107,29 @@ def _beam(
     rows: list[int] = []
     texts: list[Text] = []
     added: list[float] = []  # by the guide
+    shares: list[float | None] = []
     for row, (path, length) in enumerate(zip(paths, lengths.tolist(), strict=True)):
         candidates = _candidates(log_probabilities[row, :length], path.text, options, pruning)
         rows += [row] * len(candidates)
         texts += candidates
-        added += candidates.values()
+        added += [candidate.added for candidate in candidates.values()]
+        shares += [candidate.share for candidate in candidates.values()]
     chances = score_texts(log_probabilities, lengths, rows, texts).tolist()
-    scored: list[dict[Text, tuple[float, float]]] = [{} for _ in paths]  # score, log-probability
-    for row, text, chance, extra in zip(rows, texts, chances, added, strict=True):
+    scored: list[dict[Text, tuple[float, float, float | None]]] = [{} for _ in paths]  # score, log-probability, share
+    for row, text, chance, extra, share in zip(rows, texts, chances, added, shares, strict=True):
         if options.guide is None or chance + extra > -np.inf:
-            scored[row][text] = chance + extra, chance
+            scored[row][text] = chance + extra, chance, share
 
     kept = [_distinct(sorted(known, key=known.__getitem__, reverse=True), *limits) for known in scored]
     others = [(row, text) for row, chosen in enumerate(kept) for text in chosen if text != paths[row].text]
     aligned = dict(zip(others, _align(log_probabilities, lengths, others, temperature), strict=True))
-    found = [
-        [aligned.get((row, text), path).hypothesis(*scored[row][text], options.max_output_length) for text in chosen]
-        for row, (path, chosen) in enumerate(zip(paths, kept, strict=True))
-    ]
+    found = []
+    for row, (path, chosen) in enumerate(zip(paths, kept, strict=True)):
+        found.append([])
+        for text in chosen:
+            score, chance, share = scored[row][text]
+            traced = aligned.get((row, text), path)
+            found[-1].append(traced.hypothesis(score, chance, options.max_output_length, share))
     for row, hypotheses in enumerate(found):
         if not hypotheses:
             (chance,) = score_texts(log_probabilities, lengths, [row], [()]).tolist()
@@ -129,10 +137,24 @@ def _beam(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """What is known of a text before it is scored exactly.
+
+    Attributes:
+        added: What the guide adds to its score.
+        share: Its part of what the search summed for all texts that it held; None under a lexicon, which lets only
+            few texts be: the only one that is allowed may have all of it and yet be far from what the image shows.
+    """
+
+    added: float
+    share: float | None
+
+
 def _candidates(
     log_probabilities: FloatArray, greedy: Text, options: ResolvedOptions, pruning: Pruning | None
-) -> dict[Text, float]:
-    """Finds the texts of an image that may be its best, each with what the guide adds to its score.
+) -> dict[Text, _Candidate]:
+    """Finds the texts of an image that may be its best.
 
     Args:
         log_probabilities: (frames, symbols).
@@ -143,13 +165,20 @@ def _candidates(
     limits, guide = (options.max_alternatives, options.max_output_length), options.guide
     if guide is None:
         found = prefix_beam_search(log_probabilities, options.beam_width, pruning or Pruning())
-        return dict.fromkeys([*_distinct(found, *limits), greedy], 0.0)
-    pruning = pruning or (LEXICON_PRUNING if guide.closed else LANGUAGE_MODEL_PRUNING)
-    found = guided_beam_search(log_probabilities, options.beam_width, pruning, guide, options.max_alternatives)
-    candidates = {text: guide.score(text) for text in (*found, greedy)}
-    if not greedy:
-        candidates[greedy] = guide.empty
-    return {text: score for text, score in candidates.items() if score > -np.inf}
+        chosen = _distinct(list(found), *limits)
+    else:
+        pruning = pruning or (LEXICON_PRUNING if guide.closed else LANGUAGE_MODEL_PRUNING)
+        found = guided_beam_search(log_probabilities, options.beam_width, pruning, guide)
+        best = max(found.values()) * _FAR_BEHIND
+        chosen = [text for place, (text, value) in enumerate(found.items()) if place < limits[0] or value >= best]
+    total = sum(found.values())
+    candidates = {}
+    for text in dict.fromkeys([*chosen, greedy]):
+        added = 0.0 if guide is None else guide.empty if not greedy and text == greedy else guide.score(text)
+        if added > -np.inf:
+            known = guide is None or not guide.closed
+            candidates[text] = _Candidate(added, found.get(text, 0.0) / total if known else None)
+    return candidates
 
 
 def _distinct(texts: Sequence[Text], most: int, longest: int) -> list[Text]:

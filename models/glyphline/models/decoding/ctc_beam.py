@@ -68,7 +68,7 @@ class _Prefixes:
         return tuple(reversed_symbols[::-1])
 
 
-def prefix_beam_search(log_probabilities: FloatArray, width: int, pruning: Pruning) -> list[tuple[int, ...]]:
+def prefix_beam_search(log_probabilities: FloatArray, width: int, pruning: Pruning) -> dict[tuple[int, ...], float]:
     """Finds the likeliest texts of one image.
 
     Args:
@@ -77,13 +77,14 @@ def prefix_beam_search(log_probabilities: FloatArray, width: int, pruning: Pruni
         pruning: What to leave out.
 
     Returns:
-        At most `width` texts as network classes, best first by the probability the search summed for them.
+        At most `width` texts as network classes, best first, each with the probability the search summed for it, up to
+        a factor that is common to all.
     """
     frames, size = log_probabilities.shape
     prefixes = _Prefixes(size)
     beam = [(1.0, 0, 1.0, 0.0)]
     if not frames:
-        return [()]
+        return {(): 1.0}
     probabilities = np.exp(log_probabilities, dtype=np.float64)
     blanks = probabilities[:, 0].tolist()
     for blank, likely in zip(blanks, frame_candidates(probabilities, pruning), strict=True):
@@ -92,7 +93,7 @@ def prefix_beam_search(log_probabilities: FloatArray, width: int, pruning: Pruni
         elif len(beam) > 1 or beam[0][3]:
             # Only the blank is likely: every prefix keeps its probability up to a factor common to all.
             beam = [(total, prefix, total, 0.0) for total, prefix, _, _ in beam]
-    return [prefixes.spell(prefix) for _, prefix, _, _ in beam]
+    return {prefixes.spell(prefix): total for total, prefix, _, _ in beam}
 
 
 def frame_candidates(probabilities: FloatArray, pruning: Pruning) -> list[list[tuple[int, float]]]:

@@ -24,7 +24,6 @@ LANGUAGE_MODEL_PRUNING = Pruning(threshold=1e-3, candidates=12, margin=1e-6)
 third of the time."""
 
 _RESCALE_BELOW = 1e-100
-_FAR_BEHIND = 1e-2  # what the search sums for a text falls short of all its paths by far less
 _WIDE = 64  # prefixes of a search that goes on when one of the width asked for came to no word
 _COMPLETIONS = 256  # words that are looked at when even that came to none
 _total = itemgetter(0)
@@ -68,8 +67,8 @@ class _Prefixes:
 
 
 def guided_beam_search(
-    log_probabilities: FloatArray, width: int, pruning: Pruning, guide: Guide, most: int | None = None
-) -> list[tuple[int, ...]]:
+    log_probabilities: FloatArray, width: int, pruning: Pruning, guide: Guide
+) -> dict[tuple[int, ...], float]:
     """Finds the best texts of one image that the guide allows.
 
     Args:
@@ -77,29 +76,25 @@ def guided_beam_search(
         width: Prefixes kept from frame to frame.
         pruning: What to leave out.
         guide: What texts are worth.
-        most: Of further texts only those are listed that may yet prove better than the best; None lists all.
 
     Returns:
-        Texts as network classes, best first by what the search summed for them. At least one. If no prefix of the beam
-        comes to a whole word, a wider search is made that leaves out nothing; if none does there either, what would
-        complete its prefixes, in no order, though it may have no room in the frames.
+        Texts as network classes, best first, each with what the search summed for it. At least one. If no prefix of the
+        beam comes to a whole word, a wider search is made that leaves out nothing; if none does there either, what
+        would complete its prefixes, in no order and each with 0, though it may have no room in the frames.
     """
     found, unfinished = _search(log_probabilities, width, pruning, guide)
     if found:
-        best = next(iter(found.values())) * _FAR_BEHIND
-        return [
-            text for place, (text, value) in enumerate(found.items()) if most is None or place < most or value > best
-        ]
+        return found
     found, unfinished = _search(log_probabilities, max(width, _WIDE), _everything(log_probabilities), guide)
     if found:
-        return list(found)
+        return found
     texts: dict[tuple[int, ...], None] = {}
     for text, state in [*unfinished, ((), guide.start)]:  # the shortest words of all come last
         texts |= dict.fromkeys((*text, *rest) for rest in guide.completions(state, _COMPLETIONS // 4))
         if len(texts) >= _COMPLETIONS:
             break
     shortest = guide.completions(guide.start, 1)
-    return [*texts, *(text for text in shortest if text not in texts)]
+    return dict.fromkeys([*texts, *(text for text in shortest if text not in texts)], 0.0)
 
 
 def _everything(log_probabilities: FloatArray) -> Pruning:

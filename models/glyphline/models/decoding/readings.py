@@ -24,6 +24,8 @@ class Hypothesis:
             average, a lone one begins with the strip. Attention: the shortest stretch that holds most of the attention,
             if the details of symbols were asked for. None where the network does not look at frames.
         truncated: Whether the text was cut at the maximum length.
+        share: Of what the search summed for all the texts that it still held in the end, this text's part, in [0, 1].
+            None where the search holds no others, and under a lexicon.
     """
 
     symbols: tuple[int, ...]
@@ -33,6 +35,7 @@ class Hypothesis:
     closing_log_probability: float | None
     spans: tuple[tuple[float, float], ...] | None
     truncated: bool = False
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

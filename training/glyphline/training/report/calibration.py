@@ -5,18 +5,16 @@ All functions are pure. They add to `glyphline.models.decoding.confidence` what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
 
-from glyphline.models.decoding.confidence import Flags, Floats, expected_calibration_error, fit_temperature
+from glyphline.models.decoding.confidence import Flags, Floats, expected_calibration_error
 from glyphline.models.error_rate import wilson_interval
 
 BINS = 15
-LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.5, 4.0
 _SURE = 1e-6  # a confidence of exactly 0 or 1 that proves wrong would weigh infinitely
 
 
@@ -114,66 +112,32 @@ def coverage_curve(confidences: Floats, correct: Flags) -> tuple[NDArray[np.floa
     return taken[last] / max(values.size, 1), wrong[last] / taken[last]
 
 
-def interpolate_confidences(readings: Mapping[float, Floats]) -> Callable[[float], NDArray[np.float64]]:
-    """Makes confidences at any temperature of those at a few.
-
-    Between two candidates the log odds are proportional to the inverse of the temperature, and where a network
-    hesitates it mostly does so between two. So log odds are interpolated over the inverse temperature, for each line
-    by itself.
-
-    Args:
-        readings: Confidences of the same lines at two or more temperatures (lines).
-
-    Returns:
-        A function from a temperature, within those given, to confidences (lines).
-    """
-    temperatures = sorted(readings, reverse=True)
-    inverse = np.array([1 / temperature for temperature in temperatures])
-    grid = np.array([np.asarray(readings[temperature], dtype=np.float64) for temperature in temperatures])
-    clipped = np.clip(grid, 1e-12, 1 - 1e-12)
-    odds = np.log(clipped) - np.log1p(-clipped)
-
-    def confidences_at(temperature: float) -> NDArray[np.float64]:
-        place = 1 / temperature
-        above = int(np.clip(np.searchsorted(inverse, place), 1, len(inverse) - 1))
-        weight = (place - inverse[above - 1]) / (inverse[above] - inverse[above - 1])
-        between = (1 - weight) * odds[above - 1] + weight * odds[above]
-        return np.asarray(1 / (1 + np.exp(-between)))
-
-    return confidences_at
+def log_odds(confidences: Floats) -> NDArray[np.float64]:
+    """Returns the logarithms of c / (1 − c), of at most about 14 (lines)."""
+    values = np.clip(np.asarray(confidences, dtype=np.float64), _SURE, 1 - _SURE)
+    return np.asarray(np.log(values) - np.log1p(-values))
 
 
-def refit_by_halves(
-    confidences_at: Callable[[float], NDArray[np.float64]], correct: Flags, *, seed: int = 0
-) -> tuple[NDArray[np.float64], tuple[float, float]]:
-    """Fits the temperature on either half of the lines and applies it to the other, so that no line judges itself.
+def refit_by_halves(confidences: Floats, correct: Flags, *, seed: int = 0) -> NDArray[np.float64]:
+    """Fits a scale and an offset of the log odds on either half of the lines and applies them to the other.
+
+    So no line judges itself. A half whose lines are all right, or all wrong, teaches nothing: the other stays as it is.
 
     Args:
-        confidences_at: Confidences of all lines at a temperature (lines).
+        confidences: Of each line (lines).
         correct: Whether each is right (lines), at least two.
         seed: Deals the lines into halves.
 
     Returns:
-        Confidences of all lines, and the temperature that each half was given.
+        Confidences of all lines.
     """
     flags = np.asarray(correct, dtype=bool)
+    odds = log_odds(confidences)[:, None]
     order = np.random.default_rng(seed).permutation(flags.size)
     halves = order[: flags.size // 2], order[flags.size // 2 :]
-    values, found = np.empty(flags.size), []
+    values = np.array(confidences, dtype=np.float64)
     for applied, fitted in (halves, halves[::-1]):
-        temperature = fit_temperature(
-            partial(_confidences_of, confidences_at, fitted),
-            flags[fitted],
-            low=LOWEST_TEMPERATURE,
-            high=HIGHEST_TEMPERATURE,
-            tolerance=0.01,
-        )
-        values[applied] = confidences_at(temperature)[applied]
-        found.append(temperature)
-    return values, (found[0], found[1])
-
-
-def _confidences_of(
-    confidences_at: Callable[[float], NDArray[np.float64]], lines: NDArray[np.int64], temperature: float
-) -> NDArray[np.float64]:
-    return confidences_at(temperature)[lines]
+        if 0 < flags[fitted].sum() < fitted.size and applied.size:
+            model = LogisticRegression(C=100.0).fit(odds[fitted], flags[fitted])
+            values[applied] = model.predict_proba(odds[applied])[:, 1]
+    return values

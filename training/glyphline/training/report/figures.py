@@ -69,7 +69,6 @@ class ConfidenceMeasure:
 
     Attributes:
         name: The way.
-        temperatures: The temperature, or that of either half where it was fitted on the other.
         lines: Strips that it was measured on.
         calibration_error: Expected calibration error.
         log_loss: Mean surprise in nats.
@@ -79,7 +78,6 @@ class ConfidenceMeasure:
     """
 
     name: str
-    temperatures: tuple[float, ...]
     lines: int
     calibration_error: float
     log_loss: float

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glyphline.models.decoding.confidence import coverage_at_accuracy, expected_calibration_error, line_confidence
+from glyphline.models.decoding.confidence import (
+    Aggregate,
+    coverage_at_accuracy,
+    expected_calibration_error,
+    line_confidence,
+)
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading, Token
 from glyphline.models.error_rate import EditCounts, edit_counts, evaluate_pairs, wilson_interval
@@ -16,10 +21,7 @@ from glyphline.models.image import GreyImage
 from glyphline.models.recognizer import Recognizer
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.report.calibration import (
-    HIGHEST_TEMPERATURE,
-    LOWEST_TEMPERATURE,
     chance_calibration_error,
-    interpolate_confidences,
     log_loss,
     refit_by_halves,
     reliability,
@@ -45,9 +47,6 @@ from glyphline.training.report.statistics import (
 )
 
 ACCURACIES = (0.99, 0.995, 0.999)
-CALIBRATION_LINES = 1000
-"""Strips that are read again at other temperatures: more would make the report slow and the answer no other."""
-_TEMPERATURES = (LOWEST_TEMPERATURE, 1.0, 2.0, HIGHEST_TEMPERATURE)
 _WORST = 100
 
 
@@ -136,7 +135,7 @@ def measure(
         options: Decoding.
         compare: What of the texts is compared, one of `COMPARISONS`.
         model: Name of the model in the report; None takes the bundle's name and version.
-        compare_confidences: Whether to read strips again at other temperatures, to see what calibration does.
+        compare_confidences: Whether to set other measures of confidence beside the model's.
     """
     options = options or DecodingOptions()
     if compare_confidences:
@@ -184,7 +183,7 @@ def measure(
         reliability=tuple(reliability(confidences, right)),
         coverage=coverage_at_accuracy(confidences, right).share,
         coverages=tuple(coverage_level(confidences, right, accuracy) for accuracy in ACCURACIES),
-        confidence=tuple(_compare_confidences(recognizer, lines, options, compare)) if compare_confidences else (),
+        confidence=tuple(_compare_confidences(lines)) if compare_confidences else (),
         worst=tuple(
             Mistake(line.sample.source, line.truth, line.read, round(line.confidence, 4)) for line in wrong[:_WORST]
         ),
@@ -216,53 +215,38 @@ def coverage_level(confidences: Sequence[float], right: Sequence[bool], accuracy
     )
 
 
-def _compare_confidences(
-    recognizer: Recognizer, lines: Sequence[Line], options: DecodingOptions, compare: str
-) -> list[ConfidenceMeasure]:
-    """Compares the shipped confidence with others, on at most `CALIBRATION_LINES` strips, evenly chosen."""
-    readable = [line for line in lines if not line.refused]
-    if len(readable) < 2:
+def _compare_confidences(lines: Sequence[Line]) -> list[ConfidenceMeasure]:
+    """Compares the confidence as the model gives it with others."""
+    lines = [line for line in lines if not line.refused]
+    if len(lines) < 2:
         return []
-    chosen = np.unique(np.linspace(0, len(readable) - 1, min(len(readable), CALIBRATION_LINES)).round().astype(int))
-    lines = [readable[index] for index in chosen]
-    samples, right = [line.sample for line in lines], [line.counts.exact for line in lines]
-    plain = replace(options, token_details=False)
-
-    def read_at(temperature: float) -> list[float]:
-        return [
-            line.confidence for line in read_lines(recognizer.with_temperature(temperature), samples, plain, compare)
-        ]
-
-    shipped = recognizer.bundle.manifest.temperature
-    readings = {temperature: read_at(temperature) for temperature in _TEMPERATURES if temperature != shipped}
-    readings[shipped] = [line.confidence for line in lines]
-    refitted, temperatures = refit_by_halves(interpolate_confidences(readings), right)
-    ways: list[tuple[str, tuple[float, ...], Sequence[float]]] = [
-        ("uncalibrated", (1.0,), readings[1.0]),
-        ("as the model gives it", (shipped,), readings[shipped]),
-        ("temperature refitted on the other half of this set", temperatures, [float(value) for value in refitted]),
-        ("product of the characters", (shipped,), _of_tokens(lines, lambda values: line_confidence(values, "product"))),
-        ("weakest character", (shipped,), _of_tokens(lines, lambda values: line_confidence(values, "min"))),
+    right = [line.counts.exact for line in lines]
+    given = [line.confidence for line in lines]
+    ways: list[tuple[str, Sequence[float], bool]] = [
+        ("as the model gives it", given, True),
+        # Either half has a scale of its own: there is no common order.
+        ("the same, refitted on the other half of this set", refit_by_halves(given, right).tolist(), False),
+        ("mean of the characters", _of_tokens(lines, "mean"), True),
+        ("product of the characters", _of_tokens(lines, "product"), True),
+        ("weakest character", _of_tokens(lines, "min"), True),
     ]
     return [
         ConfidenceMeasure(
             name=name,
-            temperatures=tuple(round(value, 3) for value in fitted),
             lines=len(lines),
             calibration_error=expected_calibration_error(values, right),
             log_loss=log_loss(values, right),
-            # One order of all lines takes one scale.
-            separation=separation(values, right) if len(fitted) == 1 else None,
-            coverage=coverage_at_accuracy(values, right).share if len(fitted) == 1 else None,
+            separation=separation(values, right) if ordered else None,
+            coverage=coverage_at_accuracy(values, right).share if ordered else None,
         )
-        for name, fitted, values in ways
+        for name, values, ordered in ways
     ]
 
 
-def _of_tokens(lines: Sequence[Line], aggregate: Callable[[list[float]], float]) -> list[float]:
+def _of_tokens(lines: Sequence[Line], aggregate: Aggregate) -> list[float]:
     """Sums up the confidences of each line's symbols; a line without any keeps its own."""
     return [
-        aggregate([float(np.log(max(token.confidence, 1e-12))) for token in line.tokens])
+        line_confidence([float(np.log(max(token.confidence, 1e-12))) for token in line.tokens], aggregate)
         if line.tokens
         else line.confidence
         for line in lines

@@ -44,7 +44,6 @@ class ModelNote:
         head: Kind of network.
         places: Whether it tells where it read each symbol; a head that looks at no frames does not.
         decoder: How its texts were searched.
-        temperature: By which its confidences are calibrated.
         symbols: Size of its alphabet.
         parameters: Of its network; None if its manifest does not say.
         strips_seen: Strips it was trained on; None if its manifest does not say.
@@ -60,7 +59,6 @@ class ModelNote:
     head: str
     places: bool
     decoder: str
-    temperature: float
     symbols: int
     parameters: int | None
     strips_seen: int | None
@@ -81,7 +79,6 @@ def describe_model(label: str, recognizer: Recognizer, options: DecodingOptions)
         head=manifest.head,
         places=manifest.head in HEADS_WITH_PLACES,
         decoder=_describe_decoder(resolved.beam_width, options, own=options.leaves_guide_to(manifest.decoder)),
-        temperature=manifest.temperature,
         symbols=len(manifest.alphabet),
         parameters=_count(manifest, "parameters"),
         strips_seen=_count(manifest, "strips_seen"),
