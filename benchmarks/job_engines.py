@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 import os
 import random
 import sys
@@ -19,6 +21,8 @@ from strips import STRIPS, load_strips
 
 from glyphline.models.image import read_image
 from glyphline.models.repository import ModelRepository, pretrained_root
+from glyphline.service.jobs import Layout
+from glyphline.service.jobs.ledger import Progress
 
 ENGINES = ("local", "server", "ray")
 MODEL = "digits-ctc"
@@ -75,7 +79,7 @@ def prepared(engine: str, workers: int) -> Iterator[Prepared]:
         workers: Processes that read.
     """
     if engine == "server":
-        with serving(workers) as server:
+        with serving(workers, ["--model", MODEL, "--start-seconds", "600", "--heartbeat-seconds", "120"]) as server:
             yield Prepared(["--server", server.target], (server.process.pid,))
         return
     if engine == "local":
@@ -123,3 +127,23 @@ def reading_processes(engine: Prepared, job: int) -> list[int]:
 def memory_of(processes: set[int]) -> int:
     """Returns the bytes that processes hold, shared pages split between them."""
     return sum(resident_bytes(process) for process in processes)
+
+
+def cpu_seconds(process: int) -> float:
+    """Returns the CPU time that a process has taken so far (Linux); 0 if it has ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rows_kept(output: Path) -> int:
+    """Returns the number of rows that a job has kept so far."""
+    progress = Progress()
+    with contextlib.suppress(OSError):
+        ledger = Layout.of(output, "jsonl", folder=False).job / "ledger.jsonl"
+        for line in ledger.read_bytes().splitlines(keepends=True):
+            if line.endswith(b"\n"):
+                progress.apply(json.loads(line))
+    return progress.tally.images

@@ -29,12 +29,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from job_engines import ENGINES, Prepared, command_for, prepared, reading_processes, write_shard
+from job_engines import ENGINES, Prepared, command_for, prepared, reading_processes, rows_kept, write_shard
 from machine import describe_machine
 
 from glyphline.models.session import available_threads
-from glyphline.service.jobs import Layout
-from glyphline.service.jobs.ledger import Progress
 
 MOMENT = 0.5  # seconds between the death of a process that reads and that of the job
 TOLERANCE = 2e-6  # of a confidence, where a server reads
@@ -120,7 +118,7 @@ def kill_once(command: Sequence[str], engine: Prepared, after: float, reader: ra
     return process.returncode == -signal.SIGKILL, killed
 
 
-def finish(command: Sequence[str], layout: Layout) -> tuple[float, float]:
+def finish(command: Sequence[str], output: Path) -> tuple[float, float]:
     """Lets a job end.
 
     Returns:
@@ -130,23 +128,13 @@ def finish(command: Sequence[str], layout: Layout) -> tuple[float, float]:
     process = start(command)
     first = 0.0
     while process.poll() is None:
-        if not first and rows_kept(layout):
+        if not first and rows_kept(output):
             first = time.monotonic() - begun
         time.sleep(0.05)
     if process.returncode:
         raise SystemExit(f"the job ended with status {process.returncode}: {' '.join(command)}")
     seconds = time.monotonic() - begun
     return first or seconds, seconds
-
-
-def rows_kept(layout: Layout) -> int:
-    """Returns the number of rows that a job has kept so far."""
-    progress = Progress()
-    with contextlib.suppress(OSError):
-        for line in (layout.job / "ledger.jsonl").read_bytes().splitlines(keepends=True):
-            if line.endswith(b"\n"):
-                progress.apply(json.loads(line))
-    return progress.tally.images
 
 
 def longest(first: float, seconds: float, kills: int) -> float:
@@ -191,8 +179,7 @@ def main() -> int:
         whole, killed = folder / "whole.jsonl", folder / "killed.jsonl"
         with prepared(arguments.engine, arguments.workers) as engine:
             limit = ["--limit", str(arguments.images)]
-            whole_layout, layout = (Layout.of(path, "jsonl", folder=False) for path in (whole, killed))
-            first, seconds = finish([*command_for(shard, whole, engine), *limit], whole_layout)
+            first, seconds = finish([*command_for(shard, whole, engine), *limit], whole)
             most = longest(first, seconds, arguments.kills)
             command = [*command_for(shard, killed, engine), *limit, "--resume"]
             kills = early = readers = before = 0
@@ -203,10 +190,10 @@ def main() -> int:
                 readers += more
                 if died:
                     kills += 1
-                    kept.append(rows_kept(layout))
+                    kept.append(rows_kept(killed))
                     early += kept[-1] == before
                     before = kept[-1]
-            finish(command, layout)
+            finish(command, killed)
         outcome = Outcome(kills, early, readers, kept, **compare(whole, killed))
     report = {"machine": describe_machine(), "engine": arguments.engine, "seconds": round(seconds, 1)}
     report |= asdict(outcome)

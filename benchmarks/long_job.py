@@ -2,7 +2,8 @@
 
 The strips are in one tar file. Memory is that of all processes that have to do with the job, the server's or the
 cluster's among them, shared pages split; it is flat if the last third of the time holds what the first held, once the
-workers are there. `--json` prints every sample too. Images per second mean something where nothing else runs.
+workers are there. CPU time an image is that of all of them too, starting left out: set beside another engine's it tells
+what an engine costs. `--json` prints every sample. Images per second mean something where nothing else runs.
 
     python benchmarks/long_job.py local
     python benchmarks/long_job.py ray --images 20000 --workers 4
@@ -19,10 +20,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from job_engines import ENGINES, Prepared, command_for, memory_of, prepared, write_shard
+from job_engines import ENGINES, Prepared, command_for, cpu_seconds, memory_of, prepared, rows_kept, write_shard
 from machine import describe_machine
 from server import family
 
@@ -43,15 +45,38 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def watch(command: list[str], engine: Prepared) -> tuple[dict[str, Any], float, list[tuple[float, int, int]]]:
-    """Runs a job and takes samples: seconds, bytes of the command's own process, bytes of all processes."""
-    samples: list[tuple[float, int, int]] = []
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What is seen of a job at a moment.
+
+    Attributes:
+        seconds: Since it began.
+        own_bytes: Memory of the command's own process.
+        all_bytes: Memory of all processes.
+        cpu_seconds: CPU time of all of them so far, those that have ended included.
+        rows: Rows that are safe.
+    """
+
+    seconds: float
+    own_bytes: int
+    all_bytes: int
+    cpu_seconds: float
+    rows: int
+
+
+def watch(command: list[str], engine: Prepared, output: Path) -> tuple[dict[str, Any], float, list[Sample]]:
+    """Runs a job and takes samples."""
+    samples: list[Sample] = []
+    cpu: dict[int, float] = {}
     begun = time.monotonic()
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         while process.poll() is None:
             everything = engine.processes() | set(family(process.pid))
-            samples.append((time.monotonic() - begun, memory_of({process.pid}), memory_of(everything)))
+            for each in everything:
+                cpu[each] = max(cpu.get(each, 0.0), cpu_seconds(each))
+            memory, whole = memory_of({process.pid}), memory_of(everything)
+            samples.append(Sample(time.monotonic() - begun, memory, whole, sum(cpu.values()), rows_kept(output)))
             time.sleep(SECONDS)
         assert process.stdout is not None
         summary: dict[str, Any] = json.loads(process.stdout.read())
@@ -60,11 +85,11 @@ def watch(command: list[str], engine: Prepared) -> tuple[dict[str, Any], float, 
     return summary, time.monotonic() - begun, samples[:-1]  # the last may have seen it end
 
 
-def thirds(samples: list[tuple[float, int, int]], which: int) -> tuple[float, float]:
+def thirds(values: list[int]) -> dict[str, float]:
     """Returns the median of the first third and that of the last, in MiB."""
-    values = [sample[which] / 2**20 for sample in samples[int(len(samples) * STARTING) :]]
     third = max(1, len(values) // 3)
-    return statistics.median(values[:third]), statistics.median(values[-third:])
+    first, last = (statistics.median(part) / 2**20 for part in (values[:third], values[-third:]))
+    return {"first third": round(first, 1), "last third": round(last, 1)}
 
 
 def main() -> int:
@@ -75,8 +100,13 @@ def main() -> int:
         if not shard.exists():
             write_shard(shard, arguments.images)
         with prepared(arguments.engine, arguments.workers) as engine:
-            summary, seconds, samples = watch(command_for(shard, Path(temporary, "texts.jsonl"), engine), engine)
-    own, everything = thirds(samples, 1), thirds(samples, 2)
+            output = Path(temporary, "texts.jsonl")
+            command = [*command_for(shard, output, engine), "--limit", str(arguments.images)]
+            summary, seconds, samples = watch(command, engine, output)
+    going = [sample for sample in samples if sample.rows][int(len(samples) * STARTING) :]
+    if len(going) < 3:
+        raise SystemExit("the job was over before anything could be seen: give more --images")
+    cpu, rows = (going[-1].cpu_seconds - going[0].cpu_seconds), (going[-1].rows - going[0].rows)
     report: dict[str, Any] = {
         "machine": describe_machine(),
         "engine": arguments.engine,
@@ -85,11 +115,12 @@ def main() -> int:
         "failed": summary["failed"],
         "seconds": round(seconds, 1),
         "images_per_second": round(summary["images"] / seconds, 1),
-        "own_mebibytes": {"first third": round(own[0], 1), "last third": round(own[1], 1)},
-        "all_mebibytes": {"first third": round(everything[0], 1), "last third": round(everything[1], 1)},
+        "cpu_milliseconds": round(1000 * cpu / max(1, rows), 3),
+        "own_mebibytes": thirds([sample.own_bytes for sample in going]),
+        "all_mebibytes": thirds([sample.all_bytes for sample in going]),
     }
     if arguments.json:
-        report["samples"] = samples
+        report["samples"] = [asdict(sample) for sample in samples]
         json.dump(report, sys.stdout, indent=2)
         print()
         return 0
