@@ -79,7 +79,7 @@ def prepared(engine: str, workers: int) -> Iterator[Prepared]:
         workers: Processes that read.
     """
     if engine == "server":
-        with serving(workers, ["--model", MODEL, "--start-seconds", "600", "--heartbeat-seconds", "120"]) as server:
+        with serving(workers, ["--models", MODEL, "--start-seconds", "600", "--heartbeat-seconds", "120"]) as server:
             yield Prepared(["--server", server.target], (server.process.pid,))
         return
     if engine == "local":
