@@ -182,7 +182,11 @@ def transcribe(
     precision: PrecisionOption = PrecisionName.FP32,
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Processes.  [default: one per usable CPU core, at most 4 on a GPU]"),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Processes.  [default: one per usable CPU core, of the cluster with --engine ray; at most 4 on a GPU]",
+        ),
     ] = None,
     engine: Annotated[
         EngineName, typer.Option(help="What reads: the cores of this machine, or the workers of a Ray cluster.")

@@ -259,7 +259,7 @@ class _Readers:
             self._alive.add(reader)
         reader.prepare.remote().future().add_done_callback(lambda future: self._started(reader, future))
 
-    def _started(self, reader: Any, future: Future[str]) -> None:  # noqa: ANN401
+    def _started(self, reader: Any, future: Future[None]) -> None:  # noqa: ANN401
         error = future.exception()
         with self._lock:
             if error is None:

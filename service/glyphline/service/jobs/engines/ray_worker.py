@@ -53,22 +53,20 @@ class Reader:
         """Keeps what it needs; what may fail is left to `prepare`, which can say so."""
         self._shipment: Shipment | None = shipment
 
-    def prepare(self) -> str:
+    def prepare(self) -> None:
         """Loads the model.
-
-        Returns:
-            The node's name.
 
         Raises:
             BundleError: If the bundle is damaged.
             DeviceError: If the device is not there.
             JobError: If this node has another release of Glyphline: it may read differently.
         """
-        node, shipment = socket.gethostname(), self._shipment
+        shipment = self._shipment
         assert shipment is not None
         if (release := version("glyphline")) != shipment.release:
             raise JobError(
-                f"node {node} has Glyphline {release}, and this is {shipment.release}: all must have the same"
+                f"node {socket.gethostname()} has Glyphline {release}, and this is {shipment.release}:"
+                " all must have the same"
             )
         with suppress(OSError):  # it is not there: pictures by URI can be read all the same, others will be missed
             os.chdir(shipment.folder)
@@ -80,7 +78,6 @@ class Reader:
             worker.start(replace(shipment.settings, bundle=Path(folder)))
             worker.load()
         self._shipment = None
-        return node
 
     def read(self, pictures: Sequence[Picture]) -> list[Outcome]:
         """Reads pictures; see `worker.read_pictures`."""
