@@ -16,9 +16,11 @@ from google.rpc.status_pb2 import Status
 
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
-from glyphline.service.boundary import REQUEST_ID_KEY, Context, guard
+from glyphline.service import boundary
+from glyphline.service.boundary import REQUEST_ID_KEY, Context, guard, log_failure
 from glyphline.service.client import Client, DeadlineExceededError, RetryPolicy
-from glyphline.service.errors import DeadlineError
+from glyphline.service.errors import DeadlineError, QueueFullError, RequestError
+from glyphline.service.logs import Throttle
 from glyphline.service.parsing import ParsingInterceptor
 from glyphline.service.status import DETAILS_KEY
 
@@ -200,3 +202,20 @@ def test_deadlines_that_pass_at_every_moment_leave_no_error_in_the_log(
     calls = ("grpc_server_started_total", "grpc_server_handled_total")
     until(lambda: len({server.metric(name) for name in calls}) == 1, "every call has ended")
     assert not [line for line in server.lines if line["level"] == "error"]
+
+
+def test_of_a_crowd_of_refusals_few_are_written(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server with too much to do must not be kept from it by its log; what callers do wrong is written each time."""
+    caplog.set_level(logging.INFO)
+    moments = iter([5.0] * 15 + [6.5])
+    crowd = Throttle(10, lambda: next(moments))
+    monkeypatch.setitem(boundary._CROWDS, grpc.StatusCode.RESOURCE_EXHAUSTED, crowd)
+    for number in range(16):
+        log_failure(QueueFullError("full"), "Recognize", str(number))
+        log_failure(RequestError("items", "too many"), "Recognize", "wrong")
+    full = [vars(line) for line in caplog.records if vars(line)["request_id"] != "wrong"]
+    assert [line["request_id"] for line in full] == [*map(str, range(10)), "15"]
+    assert [line.get("left_out") for line in full] == [None] * 10 + [5]
+    assert len(caplog.records) == 16 + 11

@@ -18,6 +18,7 @@ from glyphline.service.logs import (
     JsonFormatter,
     SampleFilter,
     TextFormatter,
+    Throttle,
     add_log_fields,
     log_call,
 )
@@ -102,6 +103,12 @@ def test_lines_of_a_call_tell_whose_it_is() -> None:
     outside = record("refused")
     assert CallFields().filter(outside)
     assert not hasattr(outside, "client")
+
+
+def test_a_throttle_lets_so_many_a_second_through_and_counts_the_others() -> None:
+    moments = iter([5.0, 5.1, 5.2, 5.9, 6.0, 6.1, 6.2, 9.0])
+    throttle = Throttle(2, lambda: next(moments))
+    assert [throttle.take() for _ in range(8)] == [0, 0, None, None, 2, 0, None, 1]
 
 
 def test_failures_are_written_whatever_share_of_the_calls_is(

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import grpc
 
 from glyphline.models.errors import GlyphlineError
-from glyphline.service.logs import add_log_fields, log_call
+from glyphline.service.logs import Throttle, add_log_fields, log_call
 from glyphline.service.security.callers import client_of
 from glyphline.service.status import DETAILS_KEY, code_of, status_of
 
@@ -37,6 +37,16 @@ CallerGoneError = grpc.aio.InternalError  # what gRPC raises if it cannot send: 
 Response = TypeVar("Response")
 
 _LONGEST_REQUEST_ID = 128
+_LINES_PER_SECOND = 10
+# What comes in crowds when there is too much to do. To write it all costs a good part of what it costs to refuse it.
+_CROWDS = {
+    code: Throttle(_LINES_PER_SECOND)
+    for code in (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.UNAVAILABLE,
+    )
+}
 
 
 async def guard(context: Context, method: str, request_id: str, work: Awaitable[Response]) -> Response:
@@ -86,9 +96,19 @@ async def refuse(context: Context, method: str, request_id: str, error: Exceptio
 
 
 def log_failure(error: Exception, method: str, request_id: str) -> None:
-    """Writes one line about a failed request: what the caller did wrong as information, a fault of ours as an error."""
+    """Writes one line about a failed request: what the caller did wrong as information, a fault of ours as an error.
+
+    Of what is refused because there is too much to do, ten lines a second are written for each status; the next one
+    says how many were left out.
+    """
     code = code_of(error)
-    extra = {"method": method, "request_id": request_id[:200], "code": code.name}
+    extra: dict[str, object] = {"method": method, "request_id": request_id[:200], "code": code.name}
+    if crowd := _CROWDS.get(code):
+        left_out = crowd.take()
+        if left_out is None:
+            return
+        if left_out:
+            extra["left_out"] = left_out
     if not isinstance(error, GlyphlineError):
         logger.error("request failed", extra=extra, exc_info=error)
     elif code is grpc.StatusCode.INTERNAL:

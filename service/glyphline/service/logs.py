@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -19,6 +20,7 @@ __all__ = [
     "CallFields",
     "JsonFormatter",
     "SampleFilter",
+    "Throttle",
     "add_log_fields",
     "configure_logging",
     "log_call",
@@ -80,6 +82,34 @@ class SampleFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Decides on a record."""
         return self.takes(str(getattr(record, "request_id", "")))
+
+
+class Throttle:
+    """Lets so many lines a second through, and counts those that it leaves out.
+
+    Args:
+        per_second: How many.
+        clock: Tells the time in seconds.
+    """
+
+    def __init__(self, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._second = 0.0  # when the second began
+        self._taken = 0  # in it
+        self._left_out = 0
+
+    def take(self) -> int | None:
+        """Decides on a line: returns how many were left out before it, or None if it is left out."""
+        now = self._clock()
+        if now - self._second >= 1.0:
+            self._second, self._taken = now, 0
+        if self._taken == self._per_second:
+            self._left_out += 1
+            return None
+        self._taken += 1
+        left_out, self._left_out = self._left_out, 0
+        return left_out
 
 
 class CallFields(logging.Filter):
