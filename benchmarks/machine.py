@@ -45,3 +45,9 @@ def _processor() -> str:
     except OSError:
         return platform.processor()
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def share_left(client_cores: float, processes: int) -> float:
+    """Returns the share of the cores of so many processes that a client leaves them, which first takes what is free."""
+    free = max(0, available_threads() - processes)
+    return 1.0 - max(0.0, client_cores - free) / processes

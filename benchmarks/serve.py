@@ -9,7 +9,8 @@ latency, failed calls, and answers whose text differs from what the recogniser r
 
 CPU time is shown for each kind of process. The client's is not the server's, but where there are no more cores than
 workers it is taken from theirs: "of what is left" is the served rate over the rate that the bare sessions would have if
-the same client ran beside them.
+the same client ran beside them. "At most" is the ratio that there would be if no core were ever idle: what an image
+costs in all, the client's part too, bounds how many there can be.
 
 Open loop (--rate): images arrive as a Poisson process at the rate given, whatever the server does; latency counts from
 when an image was due.
@@ -37,7 +38,7 @@ from pathlib import Path
 import numpy as np
 from bare_pool import BarePool, BareWork
 from load import Outcome, Task, closed_loop, open_loop
-from machine import describe_machine, print_report
+from machine import describe_machine, print_report, share_left
 from rich.console import Console
 from rich.table import Table
 from server import Server, serving
@@ -87,6 +88,7 @@ class Figures:
         bare_cpu_milliseconds: Of the bare sessions.
         throughput_ratio: Served over bare, a ratio in each round.
         left_ratio: Served over what the client leaves of bare.
+        bound_ratio: The same as throughput_ratio if no core had ever been idle.
         cpu_ratio: Server's CPU time over the bare one's.
     """
 
@@ -103,6 +105,7 @@ class Figures:
     bare_cpu_milliseconds: float | None = None
     throughput_ratio: float | None = None
     left_ratio: float | None = None
+    bound_ratio: float | None = None
     cpu_ratio: float | None = None
 
 
@@ -117,10 +120,10 @@ def serve_window(server: Server, drive: Callable[[], Outcome]) -> Served:
     return Served(images / outcome.seconds, 1000 * cpu / images, 1000 * front / images, outcome)
 
 
-def share_left(window: Served, processes: int) -> float:
-    """Returns the share of the cores of so many processes that the client left them."""
-    free = available_threads() - processes
-    return 1.0 - max(0.0, window.client_cores - max(0, free)) / processes
+def bound(figures: Figures, workers: int) -> float:
+    """Returns the images a second that keep all cores busy at these CPU times, or else all workers, a core each."""
+    cores = available_threads() / (figures.cpu_milliseconds + figures.client_cpu_milliseconds)
+    return 1000 * min(cores, workers / max(1e-9, figures.cpu_milliseconds - figures.front_cpu_milliseconds))
 
 
 def summarise(load: str, served: list[Served], bare: list[BareWork], processes: int = 1) -> Figures:
@@ -141,14 +144,17 @@ def summarise(load: str, served: list[Served], bare: list[BareWork], processes: 
     if not bare:
         return figures
     pairs = list(zip(served, bare, strict=True))
+    bare_rate = statistics.median(one.images_per_second for one in bare)
     return Figures(
         **{
             **asdict(figures),
-            "bare_images_per_second": statistics.median(one.images_per_second for one in bare),
+            "bare_images_per_second": bare_rate,
+            "bound_ratio": bound(figures, processes) / bare_rate,
             "bare_cpu_milliseconds": statistics.median(one.cpu_milliseconds for one in bare),
             "throughput_ratio": statistics.median(one.images_per_second / two.images_per_second for one, two in pairs),
             "left_ratio": statistics.median(
-                one.images_per_second / (two.images_per_second * share_left(one, processes)) for one, two in pairs
+                one.images_per_second / (two.images_per_second * share_left(one.client_cores, processes))
+                for one, two in pairs
             ),
             "cpu_ratio": statistics.median(one.cpu_milliseconds / two.cpu_milliseconds for one, two in pairs),
         }
@@ -233,7 +239,7 @@ def show(figures: list[Figures], title: str, machine: dict[str, str]) -> None:
     compared = figures[0].throughput_ratio is not None
     headings = ["load", "images/s", "CPU", "front", "workers", "client"]
     headings[3:3] = ["bare", "ratio"] if compared else []
-    headings[2:2] = ["bare", "ratio", "of what is left"] if compared else []
+    headings[2:2] = ["bare", "ratio", "at most", "of what is left"] if compared else []
     for heading in (*headings, *figures[0].latency_milliseconds, "failed", "different text"):
         table.add_column(heading, justify="right")
     for row in figures:
@@ -242,7 +248,8 @@ def show(figures: list[Figures], title: str, machine: dict[str, str]) -> None:
         cells += [f"{row.client_cpu_milliseconds:.2f}"]
         if compared:
             cells[3:3] = [f"{row.bare_cpu_milliseconds:.2f}", f"{row.cpu_ratio:.2f}"]
-            cells[2:2] = [f"{row.bare_images_per_second:.0f}", f"{row.throughput_ratio:.2f}", f"{row.left_ratio:.2f}"]
+            cells[2:2] = [f"{row.bare_images_per_second:.0f}", f"{row.throughput_ratio:.2f}"]
+            cells[4:4] = [f"{row.bound_ratio:.2f}", f"{row.left_ratio:.2f}"]
         table.add_row(
             *cells,
             *(f"{value:.1f}" for value in row.latency_milliseconds.values()),

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from machine import share_left
 from server_client import CANCELLED, WRONG
 
 TIMED_OUT = "DEADLINE_EXCEEDED"
@@ -56,6 +57,11 @@ class Window:
         """Right answers a second."""
         return self.count("") / self.seconds
 
+    @property
+    def client_cores(self) -> float:
+        """Cores that the client kept busy."""
+        return self.client_cpu_seconds / self.seconds
+
 
 @dataclass(frozen=True, slots=True)
 class LoadFigures:
@@ -95,6 +101,8 @@ class OverloadFigures:
         offered: Images a second that were due.
         goodput: Right answers a second within the deadline.
         goodput_ratio: Of the capacity.
+        left_ratio: Of what the client left of the capacity: at several times the load it takes several times as much of
+            the cores, if it shares them.
         refused: Share of the calls that the server refused.
         late: Share that had no answer by the deadline.
         failed: Share that failed otherwise or had a wrong text.
@@ -109,6 +117,7 @@ class OverloadFigures:
     offered: float
     goodput: float
     goodput_ratio: float
+    left_ratio: float
     refused: float
     late: float
     failed: float
@@ -186,7 +195,8 @@ class Overload:
 
     Attributes:
         window: All calls.
-        capacity: Images a second that the server had done.
+        usual: Of the server's closed loops the best one.
+        workers: Worker processes of the server.
         offered: Images a second that were due while it lasted.
         seconds: How long it lasted.
         deadline: How long clients waited.
@@ -195,12 +205,24 @@ class Overload:
     """
 
     window: Window
-    capacity: float
+    usual: Window
+    workers: int
     offered: float
     seconds: float
     deadline: float
     health: Sequence[float]
     health_failed: int
+
+    @property
+    def capacity(self) -> float:
+        """Images a second that the server had done."""
+        return self.usual.rate
+
+    @property
+    def left_capacity(self) -> float:
+        """Images a second that it would have done beside a client that takes as much as this one."""
+        busy = self.window.client_cpu_seconds * len(self.calls) / max(1, len(self.window.records)) / self.seconds
+        return self.capacity * share_left(busy, self.workers) / share_left(self.usual.client_cores, self.workers)
 
     @property
     def calls(self) -> list[tuple[float, str]]:
@@ -241,6 +263,7 @@ def overload_figures(rounds: Sequence[Overload]) -> OverloadFigures:
         offered=median(one.offered for one in rounds),
         goodput=median(one.goodput for one in rounds),
         goodput_ratio=median(one.goodput / one.capacity for one in rounds),
+        left_ratio=median(one.goodput / one.left_capacity for one in rounds),
         refused=median(one.share(*REFUSED) for one in rounds),
         late=median(one.late for one in rounds),
         failed=median(1 - one.share("", TIMED_OUT, *REFUSED) for one in rounds),

@@ -16,7 +16,19 @@ Row = tuple[str, ...]
 MARKERS = "osD^vPX*"
 LOADS: Row = ("load", "server", "images/s", "p50", "p95", "p99", "CPU", "client", "failed", "wrong")
 OVERLOADS: Row = (
-    *("server", "capacity", "due", "in time", "of capacity", "refused", "late", "failed", "p99", "recovery"),
+    *(
+        "server",
+        "capacity",
+        "due",
+        "in time",
+        "of capacity",
+        "of what is left",
+        "refused",
+        "late",
+        "failed",
+        "p99",
+        "recovery",
+    ),
     *("health p99", "health failed", "client late"),
 )
 CANCELS: Row = (
@@ -34,8 +46,8 @@ CANCELS: Row = (
 )
 CAPTIONS = {
     "load": "images/s: right answers; p50 …: latency in ms; CPU, client: CPU time of server and client, ms an image",
-    "overload": "images/s; in time: right answers within the deadline; p99: latency of right answers, ms; recovery: s "
-    "until a light load is answered fast again; health: ms",
+    "overload": "images/s; in time: right answers within the deadline; left: of the capacity, by a client that shares "
+    "the cores; p99: latency of right answers, ms; recovery: s until a light load is answered fast again; health: ms",
     "cancels": "neighbours: calls that were not cancelled; hung: no answer as long as the client was patient; after: "
     "calls made when all was over",
 }
@@ -70,6 +82,7 @@ def tables(figures: Sequence[ServerFigures], titles: Mapping[str, str]) -> list[
                 f"{over.offered:.0f}",
                 f"{over.goodput:.0f}",
                 _percent(over.goodput_ratio),
+                _percent(over.left_ratio),
                 _percent(over.refused),
                 _percent(over.late),
                 _percent(over.failed),

@@ -117,9 +117,14 @@ class Measured:
     resident_bytes: int = 0
 
     @property
+    def best(self) -> Window:
+        """The best closed loop of the latest round."""
+        return max((windows[-1] for windows in self.closed.values()), key=lambda window: window.rate)
+
+    @property
     def capacity(self) -> float:
-        """Images a second of the best closed loop of the latest round."""
-        return max(windows[-1].rate for windows in self.closed.values())
+        """Images a second of it."""
+        return self.best.rate
 
     def figures(self, label: str, version: str) -> ServerFigures:
         """Sums up."""
@@ -201,7 +206,8 @@ class Comparison:
         measured.overloads.append(
             Overload(
                 window,
-                capacity,
+                measured.best,
+                self._setup.workers,
                 offered,
                 arguments.seconds,
                 arguments.deadline,

@@ -52,6 +52,7 @@ def test_a_server_is_measured_beside_bare_sessions(repository_root: Path) -> Non
         assert row["errors"] == {}
         assert row["different"] == 0
         assert row["left_ratio"] >= row["throughput_ratio"] > 0
+        assert row["bound_ratio"] > 0
         assert set(row["latency_milliseconds"]) == {"p50", "p95", "p99"}
 
 

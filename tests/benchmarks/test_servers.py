@@ -92,7 +92,8 @@ def test_latencies_are_those_of_right_answers() -> None:
 
 def overload(*after: tuple[float, float, str]) -> Overload:
     during = [(0.1, 0.2, ""), (0.2, 1.5, ""), (0.3, 0.0, "RESOURCE_EXHAUSTED"), (0.9, 1.0, TIMED_OUT)]
-    return Overload(window(*during, *after), 2.0, 4.0, 1.0, 1.0, [0.002, 0.004], 1)
+    usual = window(*[(0.0, 0.1, "")] * 4)
+    return Overload(window(*during, *after), usual, 1, 4.0, 1.0, 1.0, [0.002, 0.004], 1)
 
 
 def test_goodput_is_what_came_in_time() -> None:
@@ -102,6 +103,16 @@ def test_goodput_is_what_came_in_time() -> None:
     assert figures.recovery_seconds == 0.0
     assert figures.health_p99_milliseconds == pytest.approx(4, abs=0.1)
     assert figures.health_failed == 1
+
+
+def test_what_the_client_takes_of_shared_cores_is_no_loss_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = [(0.0, 0.1, "")] * 2
+    usual, busy = Window(1.0, calls * 2, 0, 0.2, 1.0), Window(2.0, [*calls, *[(1.5, 0.1, "")] * 2], 0, 1.0, 1.0)
+    seen = Overload(busy, usual, 2, 12.0, 1.0, 1.0, [], 0)
+    for cores, left in ((2, 4 * 0.75 / 0.9), (3, 4.0)):
+        monkeypatch.setattr("machine.available_threads", lambda cores=cores: cores)
+        assert seen.left_capacity == pytest.approx(left)
+        assert overload_figures([seen]).left_ratio == pytest.approx(2 / left)
 
 
 def test_a_server_has_recovered_when_no_call_is_slow_any_more() -> None:
