@@ -131,6 +131,10 @@ class Admission:
             reference=request.reference,
         )
 
+    def forget(self) -> None:
+        """Forgets what was remembered of models: those that have been exchanged must go."""
+        self._remembered.cache_clear()
+
     def check_ready(self) -> None:
         """Refuses everything while there is nobody to read.
 

@@ -202,6 +202,7 @@ class Server:
 
     def _on_model_change(self) -> None:
         """Follows the catalogue."""
+        self._pipeline.admission.forget()
         self.metrics.add_models(self.catalogue)
         self.metrics.set_models_ready(self.catalogue, self._health.serving)
         self.metrics.set_providers(self.catalogue, self.workers.providers)
