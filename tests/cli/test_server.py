@@ -6,28 +6,27 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from glyphline.cli.exit_codes import ExitCode
+from glyphline.models.bundle import write_manifest
+from glyphline.models.recognizer import load_recognizer
 from glyphline.models.repository import LABELS_NAME, ModelRepository, pretrained_root
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="module")
-def server(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[re.Match[str]]:
+@contextmanager
+def serving(models: Path, environment: dict[str, str]) -> Iterator[re.Match[str]]:
     """A server that `glyphline serve` started and that must end with 0 when told to: the line that says it is ready."""
-    folder = tmp_path_factory.mktemp("serve")
-    log, labelled = folder / "log", folder / "models"
-    shutil.copytree(pretrained_root(), labelled, ignore=shutil.ignore_patterns("words", "handwriting"))
-    version = ModelRepository([labelled]).latest("digits")
-    (labelled / "digits" / LABELS_NAME).write_text(f"stable = {version}\n")
+    log = models.with_name("log")
     command = [sys.executable, "-m", "glyphline", "serve"]
     with log.open("wb") as messages:
         process = subprocess.Popen(
-            [*command, "--port", "0", "--metrics-port", "0", "--workers", "1", "--model-repository", labelled],
+            [*command, "--port", "0", "--metrics-port", "0", "--workers", "1", "--model-repository", models],
             stdout=subprocess.PIPE,
             stderr=messages,
             env=environment | {"GLYPHLINE_DRAIN_SECONDS": "0"},
@@ -46,6 +45,16 @@ def server(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
             assert rest == ""
         finally:
             process.kill()
+
+
+@pytest.fixture(scope="module")
+def server(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[re.Match[str]]:
+    labelled = tmp_path_factory.mktemp("serve") / "models"
+    shutil.copytree(pretrained_root(), labelled, ignore=shutil.ignore_patterns("words", "handwriting"))
+    version = ModelRepository([labelled]).latest("digits")
+    (labelled / "digits" / LABELS_NAME).write_text(f"stable = {version}\n")
+    with serving(labelled, environment) as ready:
+        yield ready
 
 
 def test_the_ready_line_tells_what_where_and_the_metrics(shipped_version: int, server: re.Match[str]) -> None:
@@ -85,7 +94,7 @@ def test_a_job_that_asks_servers_reads_as_this_process_does(
     )
     for expected, found in zip(ours, theirs, strict=True):
         assert found.keys() == expected.keys()
-        for name in ("id", "text", "model", "version", "decoder"):
+        for name in ("id", "text", "model", "version", "sha256", "decoder"):
             assert found[name] == expected[name]
     gone = glyphline("transcribe", strips_folder, "-o", tmp_path / "x", "--server", "127.0.0.1:1", "--timeout", "1")
     assert gone.returncode == ExitCode.SERVER
@@ -148,6 +157,22 @@ def test_show_works_with_a_server(
     done = glyphline("recognize", strips[0][0], "--server", server[2], "--show-output", tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / f"{strips[0][0].stem}.reading.png").exists()
+
+
+def test_servers_with_two_models_of_one_version_are_told_apart(
+    invoke: Command, server: re.Match[str], environment: dict[str, str], strips_folder: Path, tmp_path: Path
+) -> None:
+    models = tmp_path / "models"
+    kept = load_recognizer("digits").bundle
+    changed = models / "digits" / str(kept.manifest.version)
+    shutil.copytree(kept.path, changed)
+    write_manifest(changed, kept.manifest.model_copy(update={"task": "other digits"}))
+    with serving(models, environment) as other:
+        targets = f"{server[2]},{other[2]}"
+        done = invoke("transcribe", strips_folder, "-o", tmp_path / "texts.jsonl", "--server", targets)
+    assert done.returncode == ExitCode.USAGE
+    assert f"{other[2]} has another digits {kept.manifest.version} than {server[2]}" in done.stderr
+    assert not (tmp_path / "texts.jsonl").exists()
 
 
 def test_a_port_that_is_taken(glyphline: Command, server: re.Match[str]) -> None:

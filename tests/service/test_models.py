@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from glyphline.models.bundle import load_bundle, write_manifest
+from glyphline.models.bundle import MANIFEST_NAME, load_bundle, write_manifest
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.repository import ModelRepository
 from glyphline.recognition.v1 import recognition_pb2 as api
@@ -35,6 +36,8 @@ def test_models_are_described(client: Client, recognizers: dict[str, Recognizer]
         assert model.max_output_length == manifest.max_output_length
         assert (model.default_decoder, model.default_beam_width) == (manifest.decoder.name, manifest.decoder.beam_width)
         assert model.licence == manifest.licence
+        content = recognizers[model.name].bundle.file(MANIFEST_NAME).read_bytes()
+        assert model.sha256 == hashlib.sha256(content).hexdigest()
         assert model.is_latest
         assert model.is_default == (model.name == "digits")
         assert model.execution_provider == "CPUExecutionProvider"

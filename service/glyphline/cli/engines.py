@@ -97,8 +97,13 @@ def _server_engine(reading: Reading) -> Iterator[Opened]:
             for target in reading.servers
         ]
         info = clients[0].get_model(reading.model or "", reading.version)
-        for client in clients[1:]:
-            client.get_model(info.name, info.version)
+        for target, client in zip(reading.servers[1:], clients[1:], strict=True):
+            other = client.get_model(info.name, info.version)
+            if other.sha256 != info.sha256:
+                raise CommandError(
+                    f"{target} has another {info.name} {info.version} than {reading.servers[0]}: rows would depend on "
+                    "which is asked; give both the same bundle"
+                )
         if info.default_decoder not in ("greedy", "beam"):
             raise CommandError(
                 f"{reading.servers[0]}: a server of another version; it decodes by {info.default_decoder}"
@@ -108,7 +113,8 @@ def _server_engine(reading: Reading) -> Iterator[Opened]:
         )
         decoder = _decoder(reading.options, reading.options.width(defaults))
         plan = ServerPlan(info.name, info.version, reading.options, reading.limits, patience=reading.timeout)
-        yield Opened(ServerEngine(clients, plan, ModelIdentity(info.name, info.version, None, decoder)))
+        identity = ModelIdentity(info.name, info.version, info.sha256 or None, decoder)
+        yield Opened(ServerEngine(clients, plan, identity))
 
 
 def _decoder(options: DecodingOptions, width: int) -> str:

@@ -210,6 +210,7 @@ def model_message(model: ServedModel, catalogue: Catalogue, provider: str) -> ap
         execution_provider=provider,
         licence=manifest.licence,
         labels=catalogue.labels_of(model),
+        sha256=model.manifest_sha256,
         evaluations=[
             api.ModelEvaluation(
                 data_set=evaluation.data_set,

@@ -253,7 +253,7 @@ class GetModelResponse(_message.Message):
     def __init__(self, model: _Optional[_Union[Model, _Mapping]] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("name", "version", "task", "head", "alphabet", "max_output_length", "image_height", "max_image_width", "default_decoder", "default_beam_width", "is_default", "is_latest", "execution_provider", "licence", "evaluations", "labels")
+    __slots__ = ("name", "version", "task", "head", "alphabet", "max_output_length", "image_height", "max_image_width", "default_decoder", "default_beam_width", "is_default", "is_latest", "execution_provider", "licence", "evaluations", "labels", "sha256")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
@@ -270,6 +270,7 @@ class Model(_message.Message):
     LICENCE_FIELD_NUMBER: _ClassVar[int]
     EVALUATIONS_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     task: str
@@ -286,7 +287,8 @@ class Model(_message.Message):
     licence: str
     evaluations: _containers.RepeatedCompositeFieldContainer[ModelEvaluation]
     labels: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., task: _Optional[str] = ..., head: _Optional[str] = ..., alphabet: _Optional[_Iterable[str]] = ..., max_output_length: _Optional[int] = ..., image_height: _Optional[int] = ..., max_image_width: _Optional[int] = ..., default_decoder: _Optional[str] = ..., default_beam_width: _Optional[int] = ..., is_default: bool = ..., is_latest: bool = ..., execution_provider: _Optional[str] = ..., licence: _Optional[str] = ..., evaluations: _Optional[_Iterable[_Union[ModelEvaluation, _Mapping]]] = ..., labels: _Optional[_Iterable[str]] = ...) -> None: ...
+    sha256: str
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., task: _Optional[str] = ..., head: _Optional[str] = ..., alphabet: _Optional[_Iterable[str]] = ..., max_output_length: _Optional[int] = ..., image_height: _Optional[int] = ..., max_image_width: _Optional[int] = ..., default_decoder: _Optional[str] = ..., default_beam_width: _Optional[int] = ..., is_default: bool = ..., is_latest: bool = ..., execution_provider: _Optional[str] = ..., licence: _Optional[str] = ..., evaluations: _Optional[_Iterable[_Union[ModelEvaluation, _Mapping]]] = ..., labels: _Optional[_Iterable[str]] = ..., sha256: _Optional[str] = ...) -> None: ...
 
 class ModelEvaluation(_message.Message):
     __slots__ = ("data_set", "image_count", "character_error_rate", "exact_match_rate")

@@ -107,6 +107,7 @@ class ModelInfo:
         execution_provider: What runs it.
         licence: Of the weights.
         labels: What stands for this version besides its number.
+        sha256: Of its bundle's manifest, which has those of all its files; empty if the server is older.
     """
 
     name: str
@@ -122,6 +123,7 @@ class ModelInfo:
     execution_provider: str
     licence: str
     labels: tuple[str, ...]
+    sha256: str = ""
 
 
 def read_result(response: api.RecognizeResponse) -> Result:
@@ -175,6 +177,7 @@ def read_model(message: api.Model) -> ModelInfo:
         execution_provider=message.execution_provider,
         licence=message.licence,
         labels=tuple(message.labels),
+        sha256=message.sha256,
     )
 
 

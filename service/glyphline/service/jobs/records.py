@@ -20,7 +20,7 @@ class ModelIdentity:
     Attributes:
         name: Name of the bundle.
         version: Its version.
-        sha256: Of its manifest, which has those of all its files; None where a server reads and does not tell.
+        sha256: Of its manifest, which has those of all its files; None where an older server reads.
         decoder: How texts were searched, as `greedy` or `beam 10`.
     """
 
