@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from glyphline.models.bundle import LogOdds
+from glyphline.models.bundle import LogOdds, Search
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.recognizer import load_recognizer
 from glyphline.training.calibrate import SYMBOLS, calibrate, fit_odds
@@ -75,7 +75,7 @@ def test_fitted_confidences_tell_better_what_is_right(name: str, samples: list[S
 def test_odds_change_confidences_only(samples: list[Sample]) -> None:
     recognizer = load_recognizer("digits-ctc")
     beam = DecodingOptions(decoder="beam", max_alternatives=3)
-    odds = {"beam": LogOdds(offset=-3.0, symbols=0.5, share=0.5)}
+    odds: dict[Search, LogOdds] = {"beam": LogOdds(offset=-3.0, symbols=0.5, share=0.5)}
     plain = recognizer.with_confidence(temperature=1.0)
     for one, other in zip(
         read_samples(plain, samples, beam),

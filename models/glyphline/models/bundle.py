@@ -35,6 +35,7 @@ __all__ = [
     "Manifest",
     "Precision",
     "Probe",
+    "Search",
     "StateTensor",
     "Variant",
     "load_bundle",
@@ -56,6 +57,9 @@ Precision = Literal["fp32", "int8"]
 
 Aggregate = Literal["mean", "min", "product"]
 """How a text's confidence is made of those of its symbols."""
+
+Search = Literal["greedy", "beam"]
+"""Ways to search for a text."""
 
 _NETWORK = {"network"}
 _STEPS = {"encoder", "decoder_step"}
@@ -84,7 +88,7 @@ class DecoderDefaults(_Record):
         length_bonus: What every symbol adds to a score that the language model has a part in.
     """
 
-    name: Literal["greedy", "beam"] = "greedy"
+    name: Search = "greedy"
     beam_width: int = Field(default=10, ge=1)
     length_penalty: float = Field(default=1.0, ge=0.0)
     language_model: PlainName | None = None
@@ -272,7 +276,7 @@ class Manifest(_Record):
     width_multiple: int = Field(default=1, ge=1)
     temperature: float = Field(default=1.0, gt=0.0)
     confidence: Aggregate = "mean"
-    odds: dict[Literal["greedy", "beam"], LogOdds] = {}
+    odds: dict[Search, LogOdds] = {}
     graphs: dict[str, PlainName]
     variants: dict[Literal["int8"], Variant] = {}
     states: list[StateTensor] = []

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import MANIFEST_NAME, Aggregate, Bundle, LogOdds, Precision, load_bundle
+from glyphline.models.bundle import MANIFEST_NAME, Aggregate, Bundle, LogOdds, Precision, Search, load_bundle
 from glyphline.models.decoding.confidence import hypothesis_confidence, line_confidence, odds_confidence
 from glyphline.models.decoding.language_model import CharacterModel
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
@@ -153,7 +153,7 @@ class Recognizer:
         return self._planner.shapes(max_batch)
 
     def with_confidence(
-        self, *, temperature: float, aggregate: Aggregate = "product", odds: Mapping[str, LogOdds] | None = None
+        self, *, temperature: float, aggregate: Aggregate = "product", odds: Mapping[Search, LogOdds] | None = None
     ) -> Self:
         """Returns the same recogniser with other confidences; the networks are shared, the texts stay the same.
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from glyphline.models.bundle import LogOdds
+from glyphline.models.bundle import LogOdds, Search
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.recognizer import Recognizer
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.evaluate import read_samples
 from glyphline.training.report.calibration import log_odds
-
-Search = Literal["greedy", "beam"]
 
 SYMBOLS = LogOdds(offset=0.0, symbols=1.0)
 """Takes the symbols at their word: the confidence is the product of theirs."""
@@ -45,7 +42,7 @@ def calibrate(recognizer: Recognizer, samples: Sequence[Sample]) -> Recognizer:
         return log_odds([reading.confidence for reading in readings]).tolist(), right
 
     symbols, right = read("greedy", SYMBOLS)
-    odds = {"greedy": fit_odds([symbols], right)}
+    odds: dict[Search, LogOdds] = {"greedy": fit_odds([symbols], right)}
     if manifest.head == "ctc":  # the search of the others does not know what it leaves out
         symbols, right = read("beam", SYMBOLS)
         share, _ = read("beam", _SHARE)

@@ -123,7 +123,7 @@ def _beam(
     kept = [_distinct(sorted(known, key=known.__getitem__, reverse=True), *limits) for known in scored]
     others = [(row, text) for row, chosen in enumerate(kept) for text in chosen if text != paths[row].text]
     aligned = dict(zip(others, _align(log_probabilities, lengths, others, temperature), strict=True))
-    found = []
+    found: list[list[Hypothesis]] = []
     for row, (path, chosen) in enumerate(zip(paths, kept, strict=True)):
         found.append([])
         for text in chosen:
