@@ -30,7 +30,7 @@ def read_strips(target: str) -> None:
     """Reads every strip with the server at `target`, and prints the reading beside the truth."""
     labels = dict(line.split("\t") for line in (STRIPS / "labels.tsv").read_text(encoding="utf-8").splitlines())
     with Client(target) as client:
-        client.wait_until_ready()
+        client.wait_until_ready(timeout=120)  # a second or two, unless the machine is busy
         print(f"{'strip':22}{'read':12}{'truth':12}{'confidence':12}{'time':>8}")
         for name, truth in labels.items():
             result = client.recognize(STRIPS / name, reference=truth)

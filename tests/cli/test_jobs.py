@@ -49,6 +49,13 @@ def test_a_job_is_done_once(invoke: Command, scans: Path, tmp_path: Path) -> Non
     again = invoke(*arguments, "--resume", "--json", cwd=tmp_path)
     assert (again.returncode, json.loads(again.stdout)["images"]) == (ExitCode.OK, 6)
     assert "complete already" in again.stderr
+    first = next(scans.iterdir())
+    late = first.with_stem("late")
+    late.write_bytes(first.read_bytes())
+    grown = invoke(*arguments, "--resume", cwd=tmp_path)
+    assert grown.returncode == ExitCode.USAGE
+    assert "complete with 6 rows, and the inputs name 7 images now" in grown.stderr
+    late.unlink()
     refused = invoke(*arguments, cwd=tmp_path)
     assert refused.returncode == ExitCode.USAGE
     assert "exists already" in refused.stderr
@@ -130,6 +137,8 @@ def test_what_a_job_tells_of_itself(invoke: Command, scans: Path, tmp_path: Path
         (["--output", "-", "--format", "csv"], "needs a file or folder"),
         (["--output", "-", "--resume"], "is not kept"),
         (["--metrics-textfile", "no/where.prom"], "--metrics-textfile"),
+        (["--metrics-port", "99999"], "--metrics-port"),
+        (["--metrics-push", "no such:host:x"], "is a Pushgateway there?"),
         (["http://127.0.0.1:1/a.png"], "--allow-http"),
         (["scans/0.jpg", "scans/../scans/0.jpg", "scans/0.jpg"], "comes twice"),
     ],

@@ -96,6 +96,13 @@ def test_a_job_that_asks_servers_reads_as_this_process_does(
         assert found.keys() == expected.keys()
         for name in ("id", "text", "model", "version", "sha256", "decoder"):
             assert found[name] == expected[name]
+    targets = f"127.0.0.1:1,{server[2]}"
+    one = glyphline(
+        "transcribe", strips_folder, "-o", tmp_path / "one.jsonl", "--server", targets, "--timeout", "20", "-q"
+    )
+    assert one.returncode == ExitCode.OK, one.stderr
+    assert "127.0.0.1:1 is left out" in one.stderr
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "there.jsonl").read_bytes()
     gone = glyphline("transcribe", strips_folder, "-o", tmp_path / "x", "--server", "127.0.0.1:1", "--timeout", "1")
     assert gone.returncode == ExitCode.SERVER
     assert not (tmp_path / "x").exists()

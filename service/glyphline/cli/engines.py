@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glyphline.cli.exit_codes import CommandError
+from glyphline.cli.group import tell
 from glyphline.cli.guides import tell_left_out
 from glyphline.cli.selection import find_bundle
 from glyphline.models.bundle import MANIFEST_NAME
@@ -83,38 +84,46 @@ def _prepare(reading: Reading) -> tuple[WorkerSettings, ModelIdentity]:
 
 @contextmanager
 def _server_engine(reading: Reading) -> Iterator[Opened]:
-    """Connects to every server and makes sure that all hold the model, in the same version."""
+    """Connects to every server and makes sure that all that answer hold the same model; the others are left out."""
     from glyphline.models.bundle import DecoderDefaults
-    from glyphline.service.client import Client
+    from glyphline.service.client import Client, ModelInfo, UnavailableError
     from glyphline.service.jobs.engines.server import ServerEngine, ServerPlan
 
     credentials = reading.access.credentials()
     with ExitStack() as stack:
-        clients = [
-            stack.enter_context(
+        answering: dict[str, Client] = {}
+        known: ModelInfo | None = None
+        for target in reading.servers:
+            client = stack.enter_context(
                 Client(target, timeout=reading.timeout, credentials=credentials, token=reading.access.token(target))
             )
-            for target in reading.servers
-        ]
-        info = clients[0].get_model(reading.model or "", reading.version)
-        for target, client in zip(reading.servers[1:], clients[1:], strict=True):
-            other = client.get_model(info.name, info.version)
-            if other.sha256 != info.sha256:
-                raise CommandError(
-                    f"{target} has another {info.name} {info.version} than {reading.servers[0]}: rows would depend on "
-                    "which is asked; give both the same bundle"
+            try:
+                # The first to answer says which model and version; the others must have the same.
+                info = client.get_model(
+                    *(known.name, known.version) if known else (reading.model or "", reading.version)
                 )
-        if info.default_decoder not in ("greedy", "beam"):
-            raise CommandError(
-                f"{reading.servers[0]}: a server of another version; it decodes by {info.default_decoder}"
-            )
+            except UnavailableError as error:
+                if target == reading.servers[-1] and not answering:
+                    raise
+                tell(f"{target} is left out, as it does not answer: {error.message}", "transcribe")
+                continue
+            if known and info.sha256 != known.sha256:
+                raise CommandError(
+                    f"{target} has another {info.name} {info.version} than {next(iter(answering))}: rows would depend "
+                    "on which is asked; give both the same bundle"
+                )
+            if info.default_decoder not in ("greedy", "beam"):
+                raise CommandError(f"{target}: a server of another version; it decodes by {info.default_decoder}")
+            known = info
+            answering[target] = client
+        assert known is not None
         defaults = DecoderDefaults.model_validate(
-            {"name": info.default_decoder, "beam_width": max(1, info.default_beam_width)}
+            {"name": known.default_decoder, "beam_width": max(1, known.default_beam_width)}
         )
         decoder = _decoder(reading.options, reading.options.width(defaults))
-        plan = ServerPlan(info.name, info.version, reading.options, reading.limits, patience=reading.timeout)
-        identity = ModelIdentity(info.name, info.version, info.sha256 or None, decoder)
-        yield Opened(ServerEngine(clients, plan, identity))
+        plan = ServerPlan(known.name, known.version, reading.options, reading.limits, patience=reading.timeout)
+        identity = ModelIdentity(known.name, known.version, known.sha256 or None, decoder)
+        yield Opened(ServerEngine(list(answering.values()), plan, identity))
 
 
 def _decoder(options: DecodingOptions, width: int) -> str:

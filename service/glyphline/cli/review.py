@@ -98,8 +98,8 @@ def review(
         raise CommandError("--accuracy finds the threshold and --below states it: choose one")
     if not 0 < accuracy < 1:
         raise CommandError(f"--accuracy {accuracy:g}: give a share above 0 and below 1, as 0.99")
-    if below is not None and not below >= 0:
-        raise CommandError(f"--below {below:g}: give a confidence, as 0.9")
+    if below is not None and not 0 <= below <= 1:
+        raise CommandError(f"--below {below:g}: give a confidence from 0 to 1, as 0.9")
     _check_place(output, overwrite=overwrite)
     with stoppable(lambda: "no page was written"):
         _write_page(name, output, accuracy, below, against, limit, allow_http=allow_http, as_json=as_json)

@@ -229,7 +229,12 @@ def transcribe(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")] = False,
     metrics_port: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Serve Prometheus metrics on 127.0.0.1 while the job runs; 0: any port."),
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=65_535,
+            help="Serve Prometheus metrics on 127.0.0.1 while the job runs; 0: any port.",
+        ),
     ] = None,
     metrics_textfile: Annotated[
         Path | None,

@@ -158,6 +158,7 @@ def _run(
     rows = RowFormat(opened.engine.model, options.max_alternatives > 1, options.token_details)
     with stoppable(lambda: _advice(output)), _kept_told(output), output:
         if isinstance(output, Journal) and output.finished:
+            _check_still(inputs, output.tally.images, writing)
             tell(f"{writing.output} is complete already", _COMMAND)
             return output.tally
         if isinstance(output, Journal) and output.kept:
@@ -175,6 +176,18 @@ def _run(
                 measure(tally)
 
             return run(inputs.chunks(CHUNK_ITEMS), opened.engine, output, rows, in_order=in_order, watch=watch)
+
+
+def _check_still(inputs: Inputs, rows: int, writing: Writing) -> None:
+    """Refuses to call a job complete whose inputs have become more or fewer since; standard input tells only once."""
+    if not inputs.repeatable:
+        return
+    images = sum(len(chunk.items) for chunk in inputs.chunks(CHUNK_ITEMS))
+    if images != rows:
+        raise CommandError(
+            f"{writing.output} is complete with {rows:,} rows, and the inputs name {images:,} images now: give another "
+            "--output, or --overwrite to read all of them anew"
+        )
 
 
 def _advice(output: Journal | StreamOutput) -> str:

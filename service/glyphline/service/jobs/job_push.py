@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+from http.client import HTTPException
 
 from prometheus_client import CollectorRegistry, push_to_gateway
 
@@ -15,6 +16,7 @@ __all__ = ["Pusher"]
 JOB = "glyphline_transcribe"
 _SECONDS = 15.0  # between two pushes
 _PATIENCE = 10.0  # for the gateway's answer
+_FAILURES = (OSError, ValueError, HTTPException)  # the last is what a name that is none leads to
 _log = logging.getLogger(__name__)
 
 
@@ -38,7 +40,7 @@ class Pusher:
         self._ended = threading.Event()
         try:
             self._push()
-        except (OSError, ValueError) as error:
+        except _FAILURES as error:
             raise OutputError(f"--metrics-push {gateway}: {error}; is a Pushgateway there?") from error
         self._thread = threading.Thread(target=self._push_on, name="glyphline-metrics-push", daemon=True)
         self._thread.start()
@@ -56,7 +58,7 @@ class Pusher:
     def _try(self) -> None:
         try:
             self._push()
-        except (OSError, ValueError) as error:
+        except _FAILURES as error:
             if not self._failing:
                 _log.warning("metrics could not be pushed to %s: %s; the job goes on", self._gateway, error)
             self._failing = True
