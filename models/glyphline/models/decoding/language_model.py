@@ -14,6 +14,7 @@ characters after a context are those after its suffix, lowered by its back-off w
 
 import gzip
 import hashlib
+import io
 import lzma
 import math
 import re
@@ -58,7 +59,7 @@ class _NGrams:
     trie: Trie
     values: NDArray[np.float64]
     backoffs: NDArray[np.float64]
-    suffixes: NDArray[np.int64]
+    suffixes: NDArray[np.int32]
 
 
 class CharacterModel:
@@ -287,19 +288,22 @@ def _parse(content: bytes, name: str) -> _NGrams:
             content = gzip.decompress(content)
         elif content.startswith(b"\xfd7zXZ\x00"):
             content = lzma.decompress(content)
-        lines = content.decode("utf-8-sig").split("\n")  # not splitlines: some characters count as ends of lines there
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise OptionsError(_FIELD, f"{name}: damaged gzip or xz: {error}") from error
+    try:
+        return _Reader(content, name).read()
     except UnicodeDecodeError as error:
         raise OptionsError(_FIELD, f"{name}: not UTF-8: {error.reason}") from error
-    return _Reader(lines, name).read()
 
 
 class _Reader:
-    """Goes through the lines of an ARPA file."""
+    """Goes through the lines of an ARPA file, one by one: a million of them at once would take a hundred megabytes."""
 
-    def __init__(self, lines: list[str], name: str) -> None:
-        self._lines = lines
+    def __init__(self, content: bytes, name: str) -> None:
+        # Ends of lines are line feeds alone: `splitlines` would take some characters for others.
+        self._lines = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="\n")
+        self._count = content.count(b"\n") + 1
+        self._held: str | None = None
         self._name = name
         self._line = 0
         self._tokens: dict[str, int] = {BEGIN: 0, END: 1, UNKNOWN: 2}
@@ -336,10 +340,12 @@ class _Reader:
 
     def _next(self) -> str:
         """Returns the next line that is not empty; past the last one, an empty one."""
-        while self._line < len(self._lines):
-            line = self._lines[self._line].strip(" \t\r")
+        if self._held is not None:
+            line, self._held = self._held, None
+            return line
+        for line in self._lines:
             self._line += 1
-            if line:
+            if line := line.strip(" \t\r\n"):
                 return line
         return ""
 
@@ -359,7 +365,7 @@ class _Reader:
             raise self._error("the header names no n-grams")
         if len(counts) > MAX_ORDER:
             raise self._error(f"a model of order {len(counts)}; at most {MAX_ORDER} is read")
-        self._line -= 1
+        self._held = line
         return counts
 
     def _section(self, length: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
@@ -367,7 +373,7 @@ class _Reader:
         title = self._next()
         if title != f"\\{length}-grams:":
             raise self._error(f"expected '\\{length}-grams:', not {title!r}")
-        if count > len(self._lines) - self._line:
+        if count > self._count - self._line:
             raise self._error(f"the header promises {count} of them, more than there are lines")
         grams = np.zeros((count, length), dtype=np.int64)
         values, backoffs = np.zeros(count), np.zeros(count)
@@ -402,9 +408,9 @@ class _Reader:
         self._tokens.setdefault(token, len(self._tokens))
 
 
-def _suffixes(trie: Trie, grams: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _suffixes(trie: Trie, grams: list[NDArray[np.int64]]) -> NDArray[np.int32]:
     """Finds the node of the longest proper suffix of every n-gram (nodes)."""
-    suffixes = np.zeros(len(trie), dtype=np.int64)
+    suffixes = np.zeros(len(trie), dtype=np.int32)
     for part in grams[1:]:
         nodes = _Reader._nodes(trie, part)
         open_rows = np.arange(len(part))
