@@ -287,8 +287,11 @@ def test_one_order_to_stop_that_comes_twice_is_one(start: Start) -> None:
     server.wait_for_line("stopped")
 
 
-def test_memory_of_a_server_with_two_workers(server: ServerProcess, client: Client, images: list[bytes]) -> None:
-    client.recognize_many(images * 4)
+def test_memory_of_a_server_with_two_workers(start: Start, images: list[bytes]) -> None:
+    server = start(workers=2)  # one of its own: the shared one has read whatever other tests had it read
+    server.wait_for_line("ready")
+    with Client(server.target, timeout=60) as client:
+        client.recognize_many(images * 4)
     total = sum(_proportional_bytes(pid) for pid in [server.process.pid, *server.worker_pids])
     assert total < 600 * 2**20
 

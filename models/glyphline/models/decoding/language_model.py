@@ -38,7 +38,7 @@ BEGIN, END, UNKNOWN, SPACE = "<s>", "</s>", "<unk>", "<space>"
 _SPELLINGS = {"<UNK>": UNKNOWN, "▁": SPACE}
 _FIELD = "language_model"
 _UNSEEN = 10.0  # how many times rarer than its rarest a character is that a file without <unk> lacks
-_REMEMBERED_ROWS = 20_000  # of probabilities, each some hundred numbers; more are worked out again
+_REMEMBERED_ROWS = 4_000  # of probabilities, each some hundred numbers; more are worked out again
 
 
 @dataclass(frozen=True, slots=True, eq=False)

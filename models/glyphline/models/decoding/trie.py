@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 __all__ = ["Trie", "build_trie"]
 
 ROOT = 0
-_REMEMBERED_NODES = 100_000  # whose children are kept as dictionaries; more are worked out again
+_REMEMBERED_NODES = 20_000  # whose children are kept as dictionaries; more are worked out again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
