@@ -12,7 +12,6 @@ from PIL import Image, ImageDraw, ImageFont
 
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
-from glyphline.models.error_rate import evaluate_pairs
 from glyphline.models.recognizer import Recognizer, load_recognizer
 
 MODELS = ["digits", "digits-ctc"]
@@ -138,9 +137,9 @@ def test_handwriting_reads_german_french_and_english_hands(handwriting_folder: P
     lines = (handwriting_folder / "labels.tsv").read_text(encoding="utf-8").splitlines()
     names, texts = zip(*(line.split("\t") for line in lines), strict=True)
     found = read(load_recognizer("handwriting"), [(handwriting_folder / name).read_bytes() for name in names])
-    rates = evaluate_pairs(zip(texts, found, strict=True))  # of hands like these one in two is read without a fault
-    assert rates.exact >= 0.75
-    assert rates.cer < 0.1
+    wrong = {name: read for name, text, read in zip(names, texts, found, strict=True) if read != text}
+    # Of hands like these one in two is read without a fault; of these eight, six.
+    assert wrong == {"german_w06_6_1.jpg": "Bänkegäßchen", "french_0125_008.jpg": "Jaronais."}
 
 
 @pytest.mark.parametrize("text", ["Total: 12.50", "Reading strips", "RECEIPT 4711", "hello", "A"])

@@ -42,6 +42,7 @@ from glyphline.models.plain_header import plain_size
 
 __all__ = [
     "FORMATS",
+    "FORMAT_SUFFIXES",
     "SUFFIXES",
     "GreyImage",
     "ImageHeader",
@@ -54,7 +55,17 @@ __all__ = [
     "to_grey",
 ]
 
-FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF", "PPM")
+FORMAT_SUFFIXES = {
+    "PNG": ".png",
+    "JPEG": ".jpg",
+    "WEBP": ".webp",
+    "BMP": ".bmp",
+    "TIFF": ".tif",
+    "GIF": ".gif",
+    "PPM": ".pgm",
+}
+"""The ending that a file of each format is given."""
+FORMATS = tuple(FORMAT_SUFFIXES)
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm", ".pnm")
 """How the names of their files end, the likeliest first."""
 

@@ -12,20 +12,10 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Literal, Self, TextIO
 
-from glyphline.models.image import read_header
+from glyphline.models.image import FORMAT_SUFFIXES, read_header
 from glyphline.training.errors import DataError
 
 Target = Literal["folder", "lmdb", "webdataset", "parquet"]
-
-_SUFFIXES = {
-    "PNG": ".png",
-    "JPEG": ".jpg",
-    "WEBP": ".webp",
-    "BMP": ".bmp",
-    "TIFF": ".tif",
-    "GIF": ".gif",
-    "PPM": ".pgm",
-}
 
 
 def suffix_of(content: bytes) -> str:
@@ -34,7 +24,7 @@ def suffix_of(content: bytes) -> str:
     Raises:
         ImageError: If they are no image.
     """
-    return _SUFFIXES[read_header(content).format]
+    return FORMAT_SUFFIXES[read_header(content).format]
 
 
 class Writer(ABC):
@@ -96,7 +86,9 @@ class FolderWriter(Writer):
         )
         path = PurePosixPath(clean or "strip")
         stem = (
-            str(path.with_suffix("")) if path.suffix.lower() in (*_SUFFIXES.values(), ".jpeg", ".tiff") else str(path)
+            str(path.with_suffix(""))
+            if path.suffix.lower() in (*FORMAT_SUFFIXES.values(), ".jpeg", ".tiff")
+            else str(path)
         )
         chosen, number = f"{stem}{suffix}", 2
         while chosen.lower() in self._taken:  # some file systems take a.png and A.png for one

@@ -8,18 +8,18 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from glyphline.models.errors import ImageError, LabelsError
-from glyphline.models.image import read_image
+from glyphline.models.image import FORMAT_SUFFIXES, read_image
 from glyphline.models.labels import read_labels
 from glyphline.service.jobs.disk import Disk
 from glyphline.service.jobs.errors import InputError, OutputError
 from glyphline.service.jobs.review.output import JobOutput
-from glyphline.service.jobs.review.strips import SUFFIXES, fetch_strip, image_file
+from glyphline.service.jobs.review.strips import fetch_strip, image_file
 from glyphline.service.jobs.review.texts import same_text
 from glyphline.service.jobs.rows import RowError
 
 __all__ = ["Written", "label_name", "write_dataset"]
 
-_ENDINGS = (*SUFFIXES.values(), ".jpeg", ".tiff")
+_ENDINGS = (*FORMAT_SUFFIXES.values(), ".jpeg", ".tiff")
 
 
 @dataclass(slots=True)

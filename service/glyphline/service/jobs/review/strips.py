@@ -11,26 +11,15 @@ from typing import Any
 from PIL import Image
 
 from glyphline.models.errors import ImageError
-from glyphline.models.image import GreyImage, ImageLimits, read_header, read_image
+from glyphline.models.image import FORMAT_SUFFIXES, GreyImage, ImageLimits, read_header, read_image
 from glyphline.service.jobs.errors import InputError
 from glyphline.service.jobs.pictures import fetch, picture_of
 from glyphline.service.jobs.rows import RowError
 
-__all__ = ["SUFFIXES", "Strip", "fetch_strip", "image_file", "shown_strip"]
+__all__ = ["Strip", "fetch_strip", "image_file", "shown_strip"]
 
 _HEIGHT, _WIDTH = 96, 6_000  # pixels of a strip on the page
 _QUALITY = 80
-
-SUFFIXES = {
-    "PNG": ".png",
-    "JPEG": ".jpg",
-    "WEBP": ".webp",
-    "BMP": ".bmp",
-    "TIFF": ".tif",
-    "GIF": ".gif",
-    "PPM": ".pgm",
-}
-"""Endings of image files by their format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +76,7 @@ def image_file(content: bytes | GreyImage) -> tuple[bytes, str]:
         ImageError: If the bytes are no picture.
     """
     if isinstance(content, bytes):
-        return content, SUFFIXES[read_header(content).format]
+        return content, FORMAT_SUFFIXES[read_header(content).format]
     buffer = io.BytesIO()
     Image.fromarray(content.pixels).save(buffer, "PNG", optimize=True)
     return buffer.getvalue(), ".png"
