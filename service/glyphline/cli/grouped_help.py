@@ -20,6 +20,8 @@ def grouped(groups: dict[str, tuple[str, ...]]) -> type[TyperCommand]:
     class Grouped(TyperCommand):
         """The command."""
 
+        option_groups = groups
+
         def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # noqa: ANN401
             """Writes the arguments, then the options by group."""
             records = {
