@@ -258,6 +258,13 @@ def serve(
         bool | None,
         typer.Option("--reflection/--no-reflection", help="Describe the API to tools like grpcurl.  [default: yes]"),
     ] = None,
+    open_inference: Annotated[
+        bool | None,
+        typer.Option(
+            "--open-inference/--no-open-inference",
+            help="Serve the Open Inference Protocol as well, for clients of Triton and KServe.  [default: no]",
+        ),
+    ] = None,
     log_level: Annotated[LogLevel | None, typer.Option(help="Least level of log lines.  [default: info]")] = None,
     log_format: Annotated[
         LogFormat | None,

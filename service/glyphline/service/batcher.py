@@ -130,15 +130,23 @@ class Batcher:
         metrics: What is counted.
         batch_seconds: How long a worker may take over a batch.
         clock: The queue's clock.
+        on_batch: Told of every batch that was read: the model, how long each image had waited, what became of it.
     """
 
     def __init__(
-        self, queue: BatchQueue[Item, Done], metrics: Metrics, *, batch_seconds: float, clock: Callable[[], float]
+        self,
+        queue: BatchQueue[Item, Done],
+        metrics: Metrics,
+        *,
+        batch_seconds: float,
+        clock: Callable[[], float],
+        on_batch: Callable[[ModelKey, Sequence[float], JobResult], None] | None = None,
     ) -> None:
         self._queue = queue
         self._metrics = metrics
         self._batch_seconds = batch_seconds
         self._clock = clock
+        self._on_batch = on_batch
         self._pool: Readers | None = None
         self._scheduled = False
         self._running: set[asyncio.Task[None]] = set()
@@ -228,6 +236,8 @@ class Batcher:
             result = await worker.run(job, self._batch_seconds)
             self._queue.observe_run(batch, self._clock() - started)
             self._metrics.observe_batch(result)
+            if self._on_batch is not None:
+                self._on_batch(model, waits, result)
             for ticket, wait, outcome in zip(batch, waits, result.outcomes, strict=True):
                 done = Done(outcome, wait, result.seconds, len(batch), worker.providers[model], result.stages)
                 self._queue.finish(ticket, done)

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -45,11 +46,13 @@ from glyphline.service.settings import ServerSettings, unknown_variables
 from glyphline.service.tracing import open_tracing
 from glyphline.service.workers import BEATS, WorkerPool
 
+if TYPE_CHECKING:
+    from glyphline.service.open_inference import Statistics
+
 __all__ = ["Server", "run", "serve"]
 
 logger = logging.getLogger(__name__)
 
-SERVICES = tuple(service.full_name for service in recognition_pb2.DESCRIPTOR.services_by_name.values())
 EXIT_FAILED = 1
 _SAME_SIGNAL_SECONDS = 1.0
 _MAX_PENDING_CALLS = 10_000  # that have arrived and were not looked at
@@ -77,7 +80,14 @@ class Server:
         self.catalogue = self.models.catalogue
         self.metrics.add_models(self.catalogue)
         self.guides = load_guides(settings.lexicons, settings.language_models)
-        self._health = Health(SERVICES)
+        self._services = list(recognition_pb2.DESCRIPTOR.services_by_name.values())
+        self._statistics: Statistics | None = None
+        if settings.open_inference:
+            from glyphline.service import open_inference  # noqa: PLC0415  # its package says why
+
+            self._services.append(open_inference.SERVICE)
+            self._statistics = open_inference.Statistics(self.catalogue, self.metrics)
+        self._health = Health(service.full_name for service in self._services)
         self._health.set_models(self.catalogue.health_names)
         queue: BatchQueue[Item, Done] = BatchQueue(
             max_items=settings.max_queue,
@@ -90,7 +100,13 @@ class Server:
             ),
             clock=clock,
         )
-        batcher = Batcher(queue, self.metrics, batch_seconds=settings.batch_seconds, clock=clock)
+        batcher = Batcher(
+            queue,
+            self.metrics,
+            batch_seconds=settings.batch_seconds,
+            clock=clock,
+            on_batch=None if self._statistics is None else self._statistics.observe_batch,
+        )
         self.workers = WorkerPool(
             settings.worker_count,
             start_seconds=settings.start_seconds,
@@ -109,7 +125,7 @@ class Server:
             metrics=self.metrics,
         )
         self._pipeline = Pipeline(admission, batcher, RecentReadings(settings.remembered_readings), self.metrics)
-        self._calls = MetricsInterceptor(self.metrics.registry, recognition_pb2.DESCRIPTOR.services_by_name.values())
+        self._calls = MetricsInterceptor(self.metrics.registry, self._services)
         self._closing = ClosingInterceptor(self.metrics)
         self._protection = Protection(settings, self.metrics)
         self._tracing = open_tracing() if settings.tracing else None
@@ -241,10 +257,24 @@ class Server:
             ModelServicer(self.catalogue, lambda: self.workers.providers), server
         )
         recognition_pb2_grpc.add_FeedbackServiceServicer_to_server(FeedbackServicer(self._pipeline), server)
+        if self._statistics is not None:
+            from glyphline.service import open_inference  # noqa: PLC0415
+
+            servicer = open_inference.OpenInferenceServicer(
+                self._pipeline,
+                self.catalogue,
+                self._statistics,
+                self.metrics,
+                limits=self._protection.limits,
+                settings=settings,
+                ready=lambda: self._health.serving,
+            )
+            open_inference.add_to_server(servicer, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         if settings.reflection:
-            health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
-            reflection.enable_server_reflection([*SERVICES, health_name, reflection.SERVICE_NAME], server)
+            services = [*self._services, health_pb2.DESCRIPTOR.services_by_name["Health"]]
+            names = [service.full_name for service in services]
+            reflection.enable_server_reflection([*names, reflection.SERVICE_NAME], server)
         return server
 
 

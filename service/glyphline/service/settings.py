@@ -80,6 +80,7 @@ class ServerSettings(BaseSettings):
         max_connection_calls: Most calls of one connection at once; its client holds further ones back.
         max_idle_seconds: How long a connection may have no call, and a stream no message.
         reflection: Whether the server describes its API to tools such as grpcurl.
+        open_inference: Whether the Open Inference Protocol is served, too.
         log_level: Least level of log lines.
         log_sample: Share of successful calls that are logged; refusals and failures always are.
         tracing: Whether spans are sent by OpenTelemetry, which its own `OTEL_*` variables configure.
@@ -132,6 +133,7 @@ class ServerSettings(BaseSettings):
     max_connection_calls: int = Field(default=2048, ge=1)
     max_idle_seconds: float = Field(default=300.0, gt=0)
     reflection: bool = True
+    open_inference: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "text"] = "auto"
     log_sample: float = Field(default=0.01, ge=0, le=1)

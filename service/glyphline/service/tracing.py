@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TracingInterceptor", "open_tracing"]
 
-_TRACED = "/glyphline."
+_TRACED = ("/glyphline.", "/inference.")
 _SERVER_FAULTS = frozenset(
     {
         grpc.StatusCode.UNKNOWN,

@@ -92,8 +92,13 @@ class LimitsInterceptor(WrappingInterceptor):
 
         return with_behaviour(handler, read_stream if handler.request_streaming else read)
 
-    def _check(self, request: api.RecognizeRequest | api.BatchRecognizeRequest) -> None:
-        """Refuses a call that is not allowed, and counts what it takes.
+    def check_call(self, images: int, size: int, *, has_truth: bool) -> None:
+        """Refuses a call that is not allowed, and counts what it takes: for services whose messages only they can tell.
+
+        Args:
+            images: How many images it has.
+            size: Their bytes.
+            has_truth: Whether it has a true text.
 
         Raises:
             PermissionDeniedError: If the token is for reading only, and the request has a true text.
@@ -102,11 +107,16 @@ class LimitsInterceptor(WrappingInterceptor):
         grant = GRANT.get()
         if grant is None:
             return
-        items = request.items if isinstance(request, api.BatchRecognizeRequest) else [request]
-        self._check_texts(grant, items)
+        self._check_truth(grant, has_truth)
         if pause := self._pause(grant):
             raise self._counted(RateError(f"the token {grant.name} has taken all that it may for now", pause))
-        self._take(grant, items)
+        self._take(grant, images, size)
+
+    def _check(self, request: api.RecognizeRequest | api.BatchRecognizeRequest) -> None:
+        """Checks a call like `check_call`."""
+        if GRANT.get() is not None:
+            items = request.items if isinstance(request, api.BatchRecognizeRequest) else [request]
+            self.check_call(len(items), _size(items), has_truth=_has_truth(items))
 
     async def _watched(
         self, messages: AsyncIterator[api.StreamingRecognizeRequest]
@@ -130,14 +140,14 @@ class LimitsInterceptor(WrappingInterceptor):
                 raise self._counted(problem) from None
             if grant is not None and message.WhichOneof("request") == "item":
                 items = [message.item]
-                self._check_texts(grant, items)
+                self._check_truth(grant, _has_truth(items))
                 while pause := self._pause(grant):
                     await asyncio.sleep(pause)
-                self._take(grant, items)
+                self._take(grant, len(items), _size(items))
             yield message
 
-    def _check_texts(self, grant: Grant, items: Any) -> None:
-        if grant.read_only and any(item.HasField("reference_text") for item in items):
+    def _check_truth(self, grant: Grant, has_truth: bool) -> None:
+        if grant.read_only and has_truth:
             raise self._counted(PermissionDeniedError("the token may read, and not hand in true texts"))
 
     def _pause(self, grant: Grant) -> float:
@@ -148,9 +158,8 @@ class LimitsInterceptor(WrappingInterceptor):
                 pause = max(pause, allowances.setdefault(grant.name, Allowance(self._clock)).wait(rate))
         return pause
 
-    def _take(self, grant: Grant, items: Any) -> None:
-        amounts = len(items), sum(len(item.image.content) for item in items)
-        for amount, (rate, allowances) in zip(amounts, self._rates(grant), strict=True):
+    def _take(self, grant: Grant, images: int, size: int) -> None:
+        for amount, (rate, allowances) in zip((images, size), self._rates(grant), strict=True):
             if rate is not None:
                 allowances[grant.name].take(amount)
 
@@ -160,3 +169,11 @@ class LimitsInterceptor(WrappingInterceptor):
     def _counted(self, error: ServiceError) -> ServiceError:
         self._metrics.count_call_refusal(error)
         return error
+
+
+def _size(items: Any) -> int:
+    return sum(len(item.image.content) for item in items)
+
+
+def _has_truth(items: Any) -> bool:
+    return any(item.HasField("reference_text") for item in items)

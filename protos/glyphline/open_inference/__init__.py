@@ -1,0 +1,1 @@
+"""The Open Inference Protocol, one package a version."""
