@@ -25,7 +25,7 @@ from glyphline.models.repository import ModelRepository, pretrained_root
 from glyphline.models.session import open_session
 
 ROOT = Path(__file__).parents[1]
-STRIP = ROOT / "examples" / "strips" / "register.jpg"
+STRIP = ROOT / "tests" / "data" / "strips" / "semeion_19852.png"
 OUTPUT = ROOT / "docs" / "images" / "concepts.svg"
 INK = "#303f9f"
 
@@ -92,18 +92,17 @@ def draw(strip_file: Path, output: Path) -> None:
     draw_network(middle, probabilities, list(manifest.alphabet), manifest.pixels_per_frame)
     draw_text(lower, reading, manifest.image.height / grey.height, manifest.image.padding)
     for axes in (upper, middle, lower):
-        axes.set_xlim(0, strip.shape[1])
+        axes.set_xlim(0, len(probabilities) * manifest.pixels_per_frame)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
     lower.set_xlabel("column of the strip, in pixels")
-    output.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(output, metadata={"Date": None, "Creator": None})
 
 
 def main() -> None:
     """Parses the command line and draws."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--strip", type=Path, default=STRIP, help="the strip (default: examples/strips/register.jpg)")
+    parser.add_argument("--strip", type=Path, default=STRIP, help="the strip (default: one of tests/data/strips)")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="the picture (default: docs/images/concepts.svg)")
     arguments = parser.parse_args()
     draw(arguments.strip, arguments.output)

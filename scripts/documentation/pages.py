@@ -105,7 +105,7 @@ class Pages:
     def _bring(self, source: PurePosixPath) -> PurePosixPath:
         """Places what a link leads to."""
         path = self._root / source
-        if source.suffix in _AS_THEY_ARE:
+        if source.suffix in _AS_THEY_ARE or (path.is_file() and b"\0" in path.read_bytes()):
             inside = source.is_relative_to("docs")
             place = source.relative_to("docs") if inside else ELSEWHERE / source
             self._places[source] = place
