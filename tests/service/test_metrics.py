@@ -36,6 +36,7 @@ FAMILIES = {
     "grpc_server_msg_sent": "counter",
     "glyphline_images": "counter",
     "glyphline_queue_depth": "gauge",
+    "glyphline_queue_limit": "gauge",
     "glyphline_queue_seconds": "histogram",
     "glyphline_stage_seconds": "histogram",
     "glyphline_batch_size": "histogram",
@@ -120,7 +121,8 @@ def test_every_image_counts_once(start: Start, images: list[bytes]) -> None:
     assert server.metric("glyphline_queue_seconds_count") == 13
     assert server.metric("glyphline_stage_seconds_sum", stage="infer") > 0
     assert server.metric("glyphline_workers") == 1
-    assert server.metric("glyphline_model_info", provider="CPUExecutionProvider") == len(SHIPPED)
+    assert server.metric("glyphline_model_info", device="cpu", provider="CPUExecutionProvider") == len(SHIPPED)
+    assert server.metric("glyphline_queue_limit") == 1024
 
 
 def test_calls_and_messages_are_counted(start: Start, images: list[bytes]) -> None:
@@ -191,6 +193,25 @@ def test_a_model_that_comes_back_after_it_was_forgotten_is_counted_anew() -> Non
     assert counted() is None
     metrics.count_outcome(first, Withdrawn())
     assert counted() == 1
+
+
+def test_what_reads_with_a_model_is_told_once_beside_what_was_asked_to() -> None:
+    metrics = Metrics()
+    model = SimpleNamespace(
+        name="first", version=1, key=("first", 1), manifest=SimpleNamespace(head="ctc"), manifest_sha256="ab"
+    )
+    catalogue: Any = SimpleNamespace(models=[model])
+
+    def told() -> list[tuple[str, str]]:
+        (family,) = metrics.model_info.collect()
+        return [(sample.labels["device"], sample.labels["provider"]) for sample in family.samples]
+
+    metrics.set_providers(catalogue, {}, "cuda")
+    assert told() == []
+    metrics.set_providers(catalogue, {("first", 1): "CUDAExecutionProvider"}, "cuda")
+    assert told() == [("cuda", "CUDAExecutionProvider")]
+    metrics.set_providers(catalogue, {("first", 1): "CPUExecutionProvider"}, "cuda")  # a worker after it fell back
+    assert told() == [("cuda", "CPUExecutionProvider")]
 
 
 def test_metrics_can_be_turned_off(start: Start, images: list[bytes]) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Until = Callable[[Callable[[], bool], str], None]
 
-PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
+PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, math.inf)
 CALLS = 60
 
@@ -229,16 +229,26 @@ def test_what_shows_a_change_of_the_images_is_the_clients_own(prometheus: Promet
     assert 32 < prometheus.one("95 % of the strips are at most so wide (columns)") < 2048
 
 
-def test_the_page_names_every_family_and_no_other(watched: ServerProcess) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    table = page[page.index("| family |") : page.index("Outcomes:")]
-    named = set(re.findall(r"`((?:grpc|glyphline)_\w+)`", table))
+def test_the_page_lists_every_family_with_its_type_and_labels_and_no_other(
+    watched: ServerProcess, observed: Observed
+) -> None:
+    """By then every family has series, so that its labels show."""
+    assert observed.results
+    listed = {
+        name: (kind, set(labels.split(", ")) - {""})
+        for name, kind, labels in re.findall(
+            r"^\| `(\w+)` \| (\w+) \| ([\w, ]*?) ?\|", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    }
     exposed = {
-        f"{family.name}_total" if family.type == "counter" else family.name
+        f"{family.name}_total" if family.type == "counter" else family.name: (
+            family.type,
+            {label for sample in family.samples for label in sample.labels} - {"le"},
+        )
         for family in text_string_to_metric_families(watched.metrics_text())
         if not family.name.startswith(("process_", "python_"))
     }
-    assert named == exposed
+    assert listed == exposed
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (it comes with prometheus)")

@@ -150,7 +150,7 @@ class Batcher:
         self._pool: Readers | None = None
         self._scheduled = False
         self._running: set[asyncio.Task[None]] = set()
-        metrics.watch_queue(lambda: len(queue))
+        metrics.watch_queue(lambda: len(queue), queue.max_items)
 
     def attach(self, pool: Readers) -> None:
         """Tells the workers to feed."""

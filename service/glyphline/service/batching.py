@@ -133,6 +133,11 @@ class BatchQueue(Generic[Item, Value]):
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def max_items(self) -> int:
+        """Most items that wait."""
+        return self._max_items
+
     def submit(self, entries: Sequence[Entry[Item, Value]]) -> list[Ticket[Item, Value]]:
         """Adds all of `entries` or, if they do not fit, none.
 

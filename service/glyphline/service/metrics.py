@@ -85,7 +85,7 @@ _CONFIDENCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0
 _COLUMNS = tuple(2**power for power in range(5, 16))  # 32 to 32,768, the longest line
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _MODEL = ("model", "version")
-_INFO = (*_MODEL, "head", "provider", "manifest_sha256")
+_INFO = (*_MODEL, "head", "device", "provider", "manifest_sha256")
 _REMEMBERED_MODELS = 4  # that are not held any more
 
 
@@ -114,6 +114,9 @@ class Metrics:
             registry=self.registry,
         )
         self.queue_depth = Gauge("glyphline_queue_depth", "Images that wait for a worker.", registry=self.registry)
+        self.queue_limit = Gauge(
+            "glyphline_queue_limit", "Images that may wait; further ones are refused.", registry=self.registry
+        )
         self.queue_seconds = Histogram(
             "glyphline_queue_seconds",
             "Time that an image waited for a worker.",
@@ -220,12 +223,17 @@ class Metrics:
         """
         labels = _labels(model)
         self.model_ready.labels(*labels).set(0)
-        for sample in [sample for family in self.model_info.collect() for sample in family.samples]:
-            if (sample.labels["model"], sample.labels["version"]) == labels:
-                self.model_info.remove(*(sample.labels[name] for name in _INFO))
+        self._forget_info(labels)
         self._retired.append(model)
         if len(self._retired) > _REMEMBERED_MODELS:
             self._forget_model(_labels(self._retired.popleft()))
+
+    def _forget_info(self, labels: tuple[str, str], but: tuple[str, ...] | None = None) -> None:
+        """Removes what was told of a model before, except the values of the other labels that hold now."""
+        for sample in [sample for family in self.model_info.collect() for sample in family.samples]:
+            values = tuple(sample.labels[name] for name in _INFO)
+            if values[:2] == labels and values[2:] != but:
+                self.model_info.remove(*values)
 
     def _forget_model(self, labels: tuple[str, str]) -> None:
         """Removes all series of a model."""
@@ -258,14 +266,24 @@ class Metrics:
         for model in catalogue.models:
             self.model_ready.labels(*_labels(model)).set(ready)
 
-    def set_providers(self, catalogue: Catalogue, providers: dict[ModelKey, str]) -> None:
-        """Tells what runs each model."""
-        for model in catalogue.models:
-            provider = providers[model.name, model.version]
-            self.model_info.labels(*_labels(model), model.manifest.head, provider, model.manifest_sha256).set(1)
+    def set_providers(self, catalogue: Catalogue, providers: dict[ModelKey, str], device: str) -> None:
+        """Tells what runs each model, as far as it is known, and what was asked to.
 
-    def watch_queue(self, depth: Callable[[], float]) -> None:
-        """Tells where the depth of the queue is read when it is asked for."""
+        Args:
+            catalogue: The models held.
+            providers: What runs them.
+            device: What was asked to, as `--device` names it.
+        """
+        for model in catalogue.models:
+            provider = providers.get(model.key)
+            if provider is not None:
+                values = (model.manifest.head, device, provider, model.manifest_sha256)
+                self.model_info.labels(*_labels(model), *values).set(1)
+                self._forget_info(_labels(model), but=values)
+
+    def watch_queue(self, depth: Callable[[], float], limit: int) -> None:
+        """Tells where the depth of the queue is read when it is asked for, and how much may wait."""
+        self.queue_limit.set(limit)
         self.queue_depth.set_function(depth)
 
     def count_outcome(self, item: Item, outcome: Outcome[Done]) -> None:

@@ -221,7 +221,7 @@ class Server:
         self._pipeline.admission.forget()
         self.metrics.add_models(self.catalogue)
         self.metrics.set_models_ready(self.catalogue, self._health.serving)
-        self.metrics.set_providers(self.catalogue, self.workers.providers)
+        self._tell_providers()
         self._health.set_models(self.catalogue.health_names)
 
     def _on_worker_change(self, living: int) -> None:
@@ -229,6 +229,10 @@ class Server:
         self.metrics.workers.set(living)
         self._health.set_serving(living > 0)
         self.metrics.set_models_ready(self.catalogue, self._health.serving)
+        self._tell_providers()  # another worker may have come up on another device
+
+    def _tell_providers(self) -> None:
+        self.metrics.set_providers(self.catalogue, self.workers.providers, self._settings.device)
 
     def _make_server(self) -> grpc.aio.Server:
         """Makes the gRPC server with all its services."""
