@@ -22,7 +22,7 @@ OF_PROMETHEUS = tuple(f".annotations.list[{number}].{name}" for number in (0, 1)
 
 
 def test_it_is_as_it_would_be_written() -> None:
-    command = [sys.executable, FOLDER / "dashboard.py", "--check"]
+    command = [sys.executable, str(FOLDER / "dashboard.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -177,7 +177,7 @@ def watching(target: str, folder: Path) -> Iterator[Prometheus]:
 @contextmanager
 def spoilt_stream(target: str) -> Iterator[None]:
     """Sends spoilt strips, as the page tells an operator to, for as long as it is needed."""
-    command = [sys.executable, DEPLOY / "rehearse.py", "--server", target, "--rounds", "1000000"]
+    command = [sys.executable, str(DEPLOY / "rehearse.py"), "--server", target, "--rounds", "1000000"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
         try:
             yield

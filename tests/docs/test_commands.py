@@ -24,6 +24,7 @@ PROGRAMS_NOT_RUN = {
     "make": "makes .venv and downloads into it; .ci/run does that for every change",
     "pip": "installs distributions from a registry",
     "peers/bin/python": "an environment with other recognisers; tests/benchmarks runs the same with what is here",
+    "promtool": "comes with Prometheus; tests/deploy/test_prometheus_rules.py runs it",
     "python3": "makes an environment, mostly to install into; .ci/run makes one",
     "torchrun": "two processes of torch; tests/training/loop/test_distributed.py trains so",
 }
@@ -60,6 +61,7 @@ NOT_RUN = {
     "--output runs/digits-second --start-from runs/digits-first": _HOURS,
     "glyphline train training/glyphline/training/configs/digits.toml --data-root data --output runs/digits "
     "--start-from runs/digits-second": _HOURS,
+    "python deploy/rehearse.py --server localhost:50051": "reads a thousand strips; tests/deploy/test_rehearsal.py runs it",
     "python scripts/fetch_fonts.py --output data/fonts": _FETCHES,
     "python scripts/fetch_words.py --output data/words": _FETCHES,
     "python -c \"from torchvision.datasets import MNIST; MNIST('data/mnist', download=True)\"": _FETCHES,
