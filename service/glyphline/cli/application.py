@@ -11,8 +11,10 @@ from glyphline.cli import (
     evaluate,
     export,
     guide,
+    health,
     language_model,
     models,
+    playground,
     quantise,
     recognize,
     review,
@@ -34,6 +36,7 @@ _HELP = """Reads strips of pixels as text: handwritten, printed, seven-segment a
   glyphline recognize cheque.png --show               and draw what was read over it
   glyphline transcribe scans/ --output texts.jsonl    read a folder with all cores
   glyphline review texts.jsonl                        correct what is most likely wrong, on a page
+  glyphline playground                                draw digits, drop a picture, see how it is read
   glyphline serve                                     serve over gRPC, with Prometheus metrics
   glyphline recognize cheque.png --server localhost:50051
   glyphline data init, validate; train, export, evaluate     make a model of your own
@@ -57,7 +60,9 @@ _SHORT_HELP = {
     recognize: "Read pictures, here or on a server.",
     transcribe: "Read folders of pictures with all cores.",
     review: "Correct a job's doubtful rows on a page.",
+    playground: "Try models by hand, on a page.",
     serve: "Serve models over gRPC, with metrics.",
+    health: "Ask whether a server can be used.",
     models: "List models, or show one's card.",
     evaluate: "Measure a model on labelled data.",
     train: "Train a model.",

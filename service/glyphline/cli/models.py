@@ -49,7 +49,7 @@ def models(
 ) -> None:
     """Lists models, or shows the card of one."""
     if name is None:
-        bundles, damaged = _all_bundles(repository)
+        bundles, damaged = all_bundles(repository)
         _print_list(bundles, damaged, as_json)
         if damaged:
             raise typer.Exit(ExitCode.MODEL)
@@ -62,7 +62,7 @@ def models(
 
 
 @dataclass(frozen=True, slots=True)
-class _Damaged:
+class Damaged:
     """A bundle that cannot be loaded."""
 
     name: str
@@ -71,7 +71,8 @@ class _Damaged:
     error: str
 
 
-def _all_bundles(root: Path | None) -> tuple[list[Bundle], list[_Damaged]]:
+def all_bundles(root: Path | None) -> tuple[list[Bundle], list[Damaged]]:
+    """Opens every bundle of a repository; those that are damaged come apart, each with the reason."""
     from glyphline.models.errors import BundleError
 
     repository = open_repository(root)
@@ -81,7 +82,7 @@ def _all_bundles(root: Path | None) -> tuple[list[Bundle], list[_Damaged]]:
             try:
                 bundles.append(repository.load(name, version))
             except (BundleError, OSError) as error:
-                damaged.append(_Damaged(name, version, repository.resolve(name, version), str(error)))
+                damaged.append(Damaged(name, version, repository.resolve(name, version), str(error)))
     return bundles, damaged
 
 
@@ -111,7 +112,7 @@ def _size(bundle: Bundle) -> int:
     return sum(bundle.file(name).stat().st_size for name in bundle.manifest.files)
 
 
-def _print_list(bundles: list[Bundle], damaged: list[_Damaged], as_json: bool) -> None:
+def _print_list(bundles: list[Bundle], damaged: list[Damaged], as_json: bool) -> None:
     """Prints the bundles to the standard output, and what is wrong with the others to the standard error stream."""
     if as_json:
         for values in (*map(_describe, bundles), *map(asdict, damaged)):

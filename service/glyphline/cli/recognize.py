@@ -190,8 +190,9 @@ def _print(answers: Iterable[Answer], *, as_json: bool, alternatives: bool, toke
 
 def _drawn(answers: Iterable[Answer], folder: Path | None, limits: ImageLimits) -> Iterator[Answer]:
     """Passes answers on and draws each on the way."""
-    from glyphline.cli.pictures import PictureFolder, draw_reading
+    from glyphline.cli.pictures import PictureFolder
     from glyphline.models.image import read_image
+    from glyphline.service.drawing import draw_reading
     from glyphline.service.jobs import RowError
 
     if folder is not None:
