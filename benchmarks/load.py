@@ -35,6 +35,7 @@ class Task:
         expected: Text that the recogniser reads in each, in this process's own run of it.
         config: Serialised `RecognitionConfig`.
         images_per_call: Images of a call: of one by `Recognize`, of several by `BatchRecognize`.
+        deadline: Seconds that a call may take.
     """
 
     target: str
@@ -42,6 +43,7 @@ class Task:
     expected: Sequence[str]
     config: bytes
     images_per_call: int = 1
+    deadline: float = DEADLINE_SECONDS
 
 
 @dataclass(slots=True)
@@ -85,6 +87,7 @@ class Caller:
                 for run in runs
             ]
         self._expected = task.expected
+        self._deadline = task.deadline
         self.outcome = Outcome()
 
     async def call(self, number: int, due: float) -> None:
@@ -94,13 +97,13 @@ class Caller:
             if self._batches:
                 await self._call_for_several(index, due)
             else:
-                response = await self._stub.Recognize(self._requests[index], timeout=DEADLINE_SECONDS)
+                response = await self._stub.Recognize(self._requests[index], timeout=self._deadline)
                 self._note(index, response, due)
         except grpc.aio.AioRpcError as error:
             self.outcome.errors[error.code().name] += 1
 
     async def _call_for_several(self, index: int, due: float) -> None:
-        answer = await self._stub.BatchRecognize(self._batches[index], timeout=DEADLINE_SECONDS)
+        answer = await self._stub.BatchRecognize(self._batches[index], timeout=self._deadline)
         for place, result in enumerate(answer.results, start=index):
             if result.HasField("error"):
                 self.outcome.errors[_CODES[result.error.code]] += 1

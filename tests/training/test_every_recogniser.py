@@ -42,7 +42,7 @@ HEADS: dict[str, dict[str, object]] = {
     "ctc": {"heads": ["ctc"], "ctc_shortcut": True},
     "attention": {"heads": ["attention"]},
     "attention by content within reach": {"heads": ["attention"], "location_filters": 0, "attention_reach": 12},
-    "attention without a state": {"heads": ["attention"], "carries_state": False},
+    "attention with a state": {"heads": ["attention"], "carries_state": True, "attention_reach": 0},
     "flatten": {"heads": ["flatten"], "canvas_width": 128},
     "image-first once": {"heads": ["image-first"]},
     "image-first at every step": {"heads": ["image-first"], "image_every_step": True},

@@ -13,11 +13,11 @@ from glyphline.models.recognizer import Recognizer
 from glyphline.training.config import NetworkConfig
 from glyphline.training.errors import DataError, ExportError, TrainingError
 from glyphline.training.export import export_run
-from glyphline.training.half_weights import halve_recurrent_weights
+from glyphline.training.half_weights import halve_weights
 from glyphline.training.loop import train
 from glyphline.training.loop.folder import choose_checkpoint
 from glyphline.training.networks.recogniser import RecogniserNetwork
-from glyphline.training.networks.recurrent import round_weights
+from glyphline.training.networks.rounding import round_weights
 from glyphline.training.onnx_graphs import Head, make_graphs, write_graph
 from glyphline.training.parity import check_parity
 
@@ -34,6 +34,7 @@ def random_network(cell: str, decoder_cell: str) -> RecogniserNetwork:
         "encoder_cell": cell,
         "encoder_size": 10,
         "decoder_cell": decoder_cell,
+        "encoder_layers": 2,
         "decoder_size": 14,
         "attention_size": 9,
     }
@@ -63,9 +64,9 @@ def test_every_head_and_cell_exports_and_agrees(head: Head, cell: str, decoder_c
     for graph in make_graphs(network, head, 16):
         write_graph(graph, tmp_path / f"{graph.role}.onnx")
         size = (tmp_path / f"{graph.role}.onnx").stat().st_size
-        halve_recurrent_weights(tmp_path / f"{graph.role}.onnx")
+        halve_weights(tmp_path / f"{graph.role}.onnx")
         if graph.role != "decoder_step":
-            assert (tmp_path / f"{graph.role}.onnx").stat().st_size < size, "rounded before, they lose nothing by it"
+            assert (tmp_path / f"{graph.role}.onnx").stat().st_size < size, "rounded before, weights lose nothing by it"
         assert b"/training/networks/" not in (tmp_path / f"{graph.role}.onnx").read_bytes(), "paths of this machine"
     assert check_parity(network, head, tmp_path, 16) < 1e-5
     # The gate is no formality: a network that differs a little from its graphs does not pass.

@@ -32,3 +32,10 @@ def test_the_step_wise_head_is_found_beside_ctc() -> None:
     assert NetworkConfig().decoder_head == "attention"
     assert NetworkConfig(heads=("ctc",)).decoder_head is None
     assert NetworkConfig(heads=("image-first", "ctc")).decoder_head == "image-first"
+
+
+def test_an_attention_head_has_by_default_nothing_that_tells_how_long_a_strip_is() -> None:
+    for config in (NetworkConfig(), NetworkConfig(heads=("attention",))):
+        assert (config.encoder_layers, config.carries_state, config.attention_reach) == (0, False, 16)
+    assert NetworkConfig(heads=("ctc",)).encoder_layers == 2
+    assert NetworkConfig(heads=("attention",), encoder_layers=1).encoder_layers == 1

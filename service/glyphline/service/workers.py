@@ -185,8 +185,8 @@ class Worker:
             raise
         if not done:
             self.kill()  # the pipe breaks, which ends the wait in the thread
+            reply.add_done_callback(_hear)
             await asyncio.wait({reply})
-            reply.exception()
             raise WorkerLostError(f"it gave no answer within {seconds:g} s")
         return reply.result()
 

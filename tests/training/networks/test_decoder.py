@@ -20,7 +20,7 @@ SIZES = {
     "dropout": 0.0,
 }
 HEADS: list[dict[str, object]] = [
-    {"heads": ("attention",)},
+    {"heads": ("attention",), "carries_state": True},
     {"heads": ("flatten",), "canvas_width": 36},
     {"heads": ("image-first",)},
     {"heads": ("image-first",), "image_every_step": True},

@@ -44,13 +44,13 @@ from glyphline.training.errors import ExportError
 from glyphline.training.evaluate import read_samples
 from glyphline.training.fuse import FUSED_NAME, check_fused
 from glyphline.training.fused_graph import write_fused
-from glyphline.training.half_weights import halve_recurrent_weights
+from glyphline.training.half_weights import halve_weights
 from glyphline.training.loop import load_network
 from glyphline.training.loop.folder import Which, choose_checkpoint, read_start
 from glyphline.training.networks.encoder import StripEncoder
 from glyphline.training.networks.onnx_recurrent import OPSET
 from glyphline.training.networks.recogniser import RecogniserNetwork
-from glyphline.training.networks.recurrent import round_weights
+from glyphline.training.networks.rounding import round_weights
 from glyphline.training.onnx_graphs import Head, make_graphs, write_graph
 from glyphline.training.parity import check_parity
 from glyphline.training.run_folder import free_target
@@ -146,7 +146,8 @@ def export_run(
         for graph in graphs:
             logger.info("writing %s.onnx", graph.role)
             write_graph(graph, partial / f"{graph.role}.onnx")
-            halve_recurrent_weights(partial / f"{graph.role}.onnx")
+            if graph.role != "decoder_step":  # whose loop would turn them back at every step
+                halve_weights(partial / f"{graph.role}.onnx")
         files = {graph.role: f"{graph.role}.onnx" for graph in graphs}
         if chosen != "ctc":
             logger.info("writing %s", FUSED_NAME)

@@ -31,15 +31,17 @@ class NetworkConfig(Section):
             as the flattened columns of CRNN do.
         encoder_cell: Recurrent cell of the encoder.
         encoder_size: Its state size in each direction.
-        encoder_layers: Number of its layers; 0 is an encoder of convolutions alone.
+        encoder_layers: Number of its layers; 0 is an encoder of convolutions alone. If not given: 0 where there is an
+            attention head, since a recurrent encoder tells it how far the ends are, which misleads it on strips
+            longer than any it was trained on; 2 elsewhere.
         bidirectional: Whether its layers read backwards, too.
         frames_per_step: CTC output frames for each encoder frame of four columns.
         ctc_shortcut: Whether a second CTC head stands on the convolutions while training (`loop.shortcut_weight`).
         decoder_cell: Recurrent cell of the step-wise head.
         decoder_size: Its state size.
         decoder_layers: Number of its layers.
-        carries_state: Whether the attention head carries its cells' state from symbol to symbol. Without it no length
-            of a strip is new to it, and nothing of the language is known to it.
+        carries_state: Whether the attention head carries its cells' state from symbol to symbol. Without it, as by
+            default, no length of a strip is new to it, and nothing of the language is known to it.
         attention_size: Inner size of the attention.
         location_filters: Filters over where the attention head looked before, which keep its place on long strips; 0
             looks at the frames' content alone (Bahdanau).
@@ -61,17 +63,17 @@ class NetworkConfig(Section):
     column_maximum: bool = True
     encoder_cell: CellName = "lstm"
     encoder_size: int = Field(default=128, ge=1)
-    encoder_layers: int = Field(default=2, ge=0)
+    encoder_layers: int = Field(default=2, ge=0)  # with an attention head: see _choose_layers
     bidirectional: bool = True
     frames_per_step: int = Field(default=2, ge=1, le=4)
     ctc_shortcut: bool = False
     decoder_cell: CellName = "gru"
     decoder_size: int = Field(default=192, ge=1)
     decoder_layers: int = Field(default=1, ge=1)
-    carries_state: bool = True
+    carries_state: bool = False
     attention_size: int = Field(default=96, ge=1)
     location_filters: int = Field(default=8, ge=0)
-    attention_reach: int = Field(default=0, ge=0)
+    attention_reach: int = Field(default=16, ge=0)
     embedding_size: int = Field(default=32, ge=1)
     image_every_step: bool = False
     canvas_width: int = Field(default=0, ge=0, multiple_of=FRAME_COLUMNS)
@@ -85,6 +87,13 @@ class NetworkConfig(Section):
             if head != "ctc":
                 return head
         return None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_layers(cls, values: object) -> object:
+        if isinstance(values, dict) and "attention" in values.get("heads", cls.model_fields["heads"].default):
+            return {"encoder_layers": 0} | values
+        return values
 
     @field_validator("heads")
     @classmethod
@@ -113,10 +122,6 @@ class NetworkConfig(Section):
             raise ValueError("canvas_width is of the flatten head alone: leave it out, as other heads read any width")
         if self.image_every_step and head != "image-first":
             raise ValueError('image_every_step is of the image-first head alone: leave it out, or name "image-first"')
-        if head != "attention" and not self.carries_state:
-            raise ValueError(
-                "carries_state = false is of the attention head alone, as others have nothing but their state"
-            )
         if head == "pooled-state" and not self.encoder_layers:
             raise ValueError(
                 "the pooled-state head starts from the encoder's last state: set encoder_layers to at least 1"

@@ -52,15 +52,6 @@ def reverse_valid(features: Tensor, lengths: Tensor) -> Tensor:
     return torch.gather(features, 1, index.unsqueeze(2).expand_as(features))
 
 
-def round_weights(network: nn.Module) -> None:
-    """Rounds the weights of recurrent layers to fp16, as bundles keep them. Biases stay as they are."""
-    for layer in network.modules():
-        if isinstance(layer, nn.RNNBase):
-            for name, weights in layer.named_parameters(recurse=False):
-                if name.startswith("weight"):
-                    weights.data = weights.data.half().float()
-
-
 def run_in_pieces(layer: nn.RNNBase, features: Tensor, cut: int) -> Tensor:
     """Runs a layer piece by piece: the state is carried on, its gradient is not (truncated back-propagation).
 

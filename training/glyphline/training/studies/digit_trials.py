@@ -93,6 +93,8 @@ class Trial:
         cell: Cell of encoder and decoder.
         beside: A head trained with it on one encoder, if any.
         encoder_layers: Recurrent layers of the encoder.
+        carries_state: Whether an attention head carries its state on.
+        attention_reach: Frames from the last place within which an attention head looks next; 0 is anywhere.
         network: Further lines for the network's configuration.
         loop: Further lines for the loop.
         source: Further lines for the source of its strips.
@@ -107,6 +109,8 @@ class Trial:
     cell: str = "gru"
     beside: str = ""
     encoder_layers: int = 1
+    carries_state: bool = True
+    attention_reach: int = 0
     network: str = ""
     loop: str = ""
     source: str = ""
@@ -120,6 +124,9 @@ class Trial:
         """The label as the name of a folder."""
         return "".join(letter if letter.isalnum() else "-" for letter in self.label.lower())
 
+    def _attention(self) -> str:
+        return f"carries_state = {json.dumps(self.carries_state)}\nattention_reach = {self.attention_reach}\n"
+
     def configuration(self, seed: int, *, quick: bool = False) -> str:
         """Returns the configuration file of its training."""
         flat = self.head == "flatten"
@@ -132,7 +139,7 @@ class Trial:
             encoder_layers=self.encoder_layers,
             canvas=CANVAS if flat else 0,
             max_width=CANVAS if flat else 2048,
-            network=self.network,
+            network=self.network + (self._attention() if self.head == "attention" else ""),
             loop=self.loop,
             source=self.source,
             epochs=1 if quick else self.epochs,

@@ -31,7 +31,7 @@ JOINT = Trial("attention, CTC beside it", "attention", beside="ctc")
 ALL = replace(
     JOINT,
     label="attention, CTC beside it, one step in five anew, within 16 frames",
-    network="attention_reach = 16\n",
+    attention_reach=16,
     loop="restarts = 0.2\n",
 )
 LONG = replace(ALL, label=f"{ALL.label}, trained five times as long", epochs=5 * EPOCHS)
@@ -39,7 +39,9 @@ PLACED = replace(
     JOINT,
     label="attention, CTC beside it, nothing carried on, within 16 frames, convolutions alone, bent digits",
     encoder_layers=0,
-    network="attention_reach = 16\ncarries_state = false\nresidual_blocks = 1\nweigh_rows = true\n",
+    carries_state=False,
+    attention_reach=16,
+    network="residual_blocks = 1\nweigh_rows = true\n",
     source="distortion = 0.6",
     epochs=7 * EPOCHS,
 )
@@ -59,10 +61,10 @@ TRIALS = (
     Trial("ctc, GRU", "ctc"),
     Trial("attention, content alone", "attention", network="location_filters = 0\n"),
     Trial("attention, GRU", "attention"),
-    Trial("attention, at most 16 frames from the last place", "attention", network="attention_reach = 16\n"),
+    Trial("attention, at most 16 frames from the last place", "attention", attention_reach=16),
     Trial("attention, encoder of convolutions alone", "attention", encoder_layers=0),
     Trial("attention, one step in five starts anew", "attention", loop="restarts = 0.2\n"),
-    Trial("attention, every step starts anew", "attention", network="carries_state = false\n"),
+    Trial("attention, every step starts anew", "attention", carries_state=False),
     Trial("attention, three in ten strips two side by side", "attention", source="joined = 0.3"),
     JOINT,
     ALL,

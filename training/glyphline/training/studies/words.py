@@ -142,7 +142,11 @@ class WordTrial:
 TRIALS = (
     WordTrial("CTC with shortcut, 32 pixels"),
     WordTrial("without the shortcut", BASE),
-    WordTrial("CTC and attention together", heads=("ctc", "attention")),
+    WordTrial(
+        "CTC and attention together",
+        (*BASE, "ctc_shortcut = true", "encoder_layers = 2", "carries_state = true", "attention_reach = 0"),
+        heads=("ctc", "attention"),
+    ),
     WordTrial("column maximum alone", ("channels = [32, 64, 96, 160]", "residual_blocks = 1", "ctc_shortcut = true")),
     WordTrial("flattened columns", (*BASE, "column_maximum = false", "ctc_shortcut = true")),
     WordTrial("without residual blocks", ("channels = [32, 64, 96, 160]", "weigh_rows = true", "ctc_shortcut = true")),
