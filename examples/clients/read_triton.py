@@ -41,9 +41,9 @@ def main(target: str, paths: list[str]) -> int:
         print(f"{error.status()}: {error.message()}", file=sys.stderr)
         return 1
     columns = [answer.as_numpy(name) for name in ("text", "confidence", "status", "error")]
-    for path, text, confidence, status, error in zip(paths, *columns, strict=True):
+    for path, text, confidence, status, problem in zip(paths, *columns, strict=True):
         if status:  # the number of a gRPC status: this image could not be read, and the others could
-            print(f"{path}: {error.decode()}", file=sys.stderr)
+            print(f"{path}: {problem.decode()}", file=sys.stderr)
         else:
             print(path, text.decode(), f"{confidence:.3f}", sep="\t")
     return 1 if columns[2].any() else 0

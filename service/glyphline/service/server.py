@@ -276,8 +276,8 @@ class Server:
             open_inference.add_to_server(servicer, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         if settings.reflection:
-            services = [*self._services, health_pb2.DESCRIPTOR.services_by_name["Health"]]
-            names = [service.full_name for service in services]
+            health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+            names = [*(service.full_name for service in self._services), health_name]
             reflection.enable_server_reflection([*names, reflection.SERVICE_NAME], server)
         return server
 

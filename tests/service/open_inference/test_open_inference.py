@@ -109,8 +109,10 @@ def test_alternatives_are_those_of_the_beam(served: Served, images: list[bytes])
 
 
 def test_parameters_reach_the_decoder(served: Served, images: list[bytes]) -> None:
-    def texts(**parameters: object) -> list[object]:
-        return outputs_of(served.call("ModelInfer", request_of(images[:4], "text", "status", **parameters)))["text"]
+    def texts(**parameters: int | str) -> list[object]:
+        return outputs_of(served.call("ModelInfer", request_of(images[:4], "text", "status", model="", **parameters)))[
+            "text"
+        ]
 
     assert all(set(str(text)) <= set("01") for text in texts(allowed_characters="01"))
     assert all(len(str(text)) <= 1 for text in texts(max_output_length=1, priority=1, timeout=60_000_000))
@@ -191,9 +193,9 @@ def test_requests_are_refused_as_a_whole(
 
 
 def test_bytes_that_are_no_message_are_refused(served: Served) -> None:
-    call = served.channel.unary_unary(f"/{SERVICE}/ModelInfer")
+    call: Any = served.channel.unary_unary(f"/{SERVICE}/ModelInfer")
     with pytest.raises(grpc.RpcError) as failure:
-        call(b"\xff\xff", timeout=60, metadata=served.metadata())  # type: ignore[arg-type]
+        call(b"\xff\xff", timeout=60, metadata=served.metadata())
     assert from_call(failure.value).code is Code.INVALID_ARGUMENT
 
 
@@ -289,7 +291,8 @@ async def test_a_server_without_workers_is_unavailable() -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
 
         async def call(method: str, request: bytes) -> bytes:
-            answer: bytes = await channel.unary_unary(f"/{SERVICE}/{method}")(request, timeout=60)
+            ask: Any = channel.unary_unary(f"/{SERVICE}/{method}")
+            answer: bytes = await ask(request, timeout=60)
             return answer
 
         assert not api.ServerReadyResponse.FromString(await call("ServerReady", b"")).ready
@@ -319,7 +322,7 @@ def told(served: Served, strips: list[tuple[Path, str]]) -> dict[str, Any]:
     if find_spec("tritonclient") is None:
         pytest.skip("tritonclient is not installed (pip install 'glyphline[dev]')")
     paths = [str(path) for path, _ in strips[:6]]
-    command = [sys.executable, TRITONCLIENT, served.server.target, served.tokens["all"], *paths]
+    command = [sys.executable, str(TRITONCLIENT), served.server.target, served.tokens["all"], *paths]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert run.returncode == 0, run.stderr
     answers: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from glyphline.models.errors import GlyphlineError
@@ -85,7 +85,7 @@ def requests_of(asked: Asked, config: ReadConfig, ids: Iterable[str]) -> list[Re
         config: How to read.
         ids: Name of each image.
     """
-    references = asked.references or [None] * len(asked.images)
+    references: Sequence[bytes | None] = asked.references or [None] * len(asked.images)
     requests: list[ReadRequest | GlyphlineError] = []
     for index, (image, reference, name) in enumerate(zip(asked.images, references, ids, strict=True)):
         try:
