@@ -16,8 +16,7 @@ from glyphline.cli import playground as command
 from glyphline.cli.exit_codes import ExitCode
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
-RESULT = "document.querySelector('#result').innerText"
-FOCUSED = "document.activeElement"
+TEXT = "document.querySelector('#result .text')?.textContent"
 
 needs_gradio = pytest.mark.skipif(
     find_spec("gradio") is None, reason="needs gradio: pip install 'glyphline[playground]'"
@@ -44,7 +43,7 @@ def test_what_is_missing_is_named(invoke: Command, monkeypatch: pytest.MonkeyPat
             "--model-repository is for reading here",
         ),
         (["--server", "example.org:1", "--token-file", "token"], ExitCode.USAGE, "add --tls"),
-        (["--port", "99999"], ExitCode.USAGE, "99999 is not in the range"),
+        (["--port", "99999"], ExitCode.USAGE, "65535"),
         (["--host", "host.invalid"], ExitCode.SERVER, "the name of the host is not known"),
     ],
 )
@@ -77,13 +76,41 @@ def address(environment: dict[str, str]) -> Iterator[str]:
 def test_by_keyboard_and_by_mouse(browser: Any, address: str, tmp_path: Path) -> None:  # noqa: ANN401  (the class is conftest's)
     browser.show(1280, 800)
     browser.open(address)
-    browser.wait_until("document.querySelector('#result .waiting') !== null")
+    browser.wait_until("document.querySelector('#picture canvas')?.width > 600")
 
-    # Nothing but Tab and Enter: to the meter's example, and read.
-    for _ in range(30):
+    # By Tab and Enter alone, to an example and to its reading.
+    focused = "document.activeElement.getAttribute('aria-label')"
+    while browser.value(focused) != "Example: meter":
         browser.press("Tab")
-        if browser.value(f"{FOCUSED}.getAttribute('aria-label')") == "Example: meter":
-            break
-    assert browser.value(f"getComputedStyle({FOCUSED}).outlineStyle") == "solid"
+        assert browser.value("document.activeElement !== document.body")
+    assert browser.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     browser.press("Enter")
-    browser.wait_until(f"{RESULT}.startsWith('43434')")
+    browser.wait_until(f"{TEXT} === '43434'")
+    assert browser.value("document.querySelectorAll('#result .characters li').length") == 5
+    assert browser.value("document.querySelectorAll('#result tbody tr').length") == 3
+    browser.wait_until("document.querySelector('#result .strip img').naturalWidth > 300")
+
+    # Of an example of words, the model of words is in charge; of one of digits, one of digits again.
+    browser.click("[aria-label='Example: words']")
+    browser.wait_until(f"{TEXT}?.startsWith('and, as if')")
+    browser.click("[aria-label='Example: meter']")
+    browser.wait_until(f"{TEXT} === '43434'")
+
+    # By the mouse: a 7 and a 1.
+    browser.click("[data-do=clear]")
+    browser.wait_until("document.querySelector('#result .waiting') !== null")
+    browser.draw("#picture canvas", (60, 40), (110, 42), (80, 140))
+    browser.draw("#picture canvas", (165, 40), (160, 140))
+    browser.wait_until(f"{TEXT} === '71'")
+
+    # A file that is no picture, dropped.
+    text_file = tmp_path / "text.png"
+    text_file.write_text("no picture")
+    for kind in ("dragEnter", "dragOver", "drop"):
+        dragged = {"items": [], "files": [str(text_file)], "dragOperationsMask": 1}
+        browser.call("Input.dispatchDragEvent", type=kind, x=300, y=150, data=dragged)
+    browser.wait_until("document.querySelector('#result .problem')?.textContent.startsWith('Not an image')")
+
+    browser.show(390, 844)
+    browser.wait_until("document.documentElement.scrollWidth <= 390")
+    assert browser.complaints(address) == []

@@ -2,7 +2,7 @@ import pytest
 
 from glyphline.models.bundle import DecoderDefaults
 from glyphline.models.errors import OptionsError
-from glyphline.service.playground.choices import BEAM, GREEDY, Choices, describe_search
+from glyphline.service.playground.choices import BEAM, GREEDY, Choices, Model, describe_search, model_for
 
 OWN_GREEDY = DecoderDefaults()
 OWN_GUIDED = DecoderDefaults(name="beam", beam_width=10, language_model="letters.arpa")
@@ -38,3 +38,17 @@ def test_more_alternatives_than_the_beam_holds_are_refused() -> None:
     with pytest.raises(OptionsError, match="3 is more than the beam width of 2") as caught:
         Choices(BEAM, 2, 3).options(OWN_GREEDY)
     assert caught.value.field == "max_alternatives"
+
+
+def test_a_picture_is_read_by_a_model_of_its_task() -> None:
+    digits, other_digits, words = (
+        Model("digits", 3, "digits", OWN_GREEDY),
+        Model("digits-ctc", 3, "digits", OWN_GREEDY),
+        Model("words", 2, "words", OWN_GUIDED),
+    )
+    models = [digits, other_digits, words]
+    assert model_for("words", digits, models) is words
+    assert model_for("digits", words, models) is digits
+    assert model_for("digits", other_digits, models) is other_digits
+    assert model_for("music", words, models) is words
+    assert model_for(None, words, models) is words

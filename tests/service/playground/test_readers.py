@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from glyphline.models.decoding import DecodingOptions
 from glyphline.models.errors import OptionsError, UndecodableImageError
+from glyphline.models.image import read_image
 from glyphline.service.client import Client, UnavailableError
 from glyphline.service.playground import LocalReader, Reader, ServerReader
 from glyphline.service.playground.readers import ServerError
@@ -19,27 +20,34 @@ def test_models_are_opened_once(local_reader: LocalReader, meter: bytes) -> None
     assert local_reader.read(meter, model, DecodingOptions()).seconds > 0
 
 
-def test_a_server_reads_as_this_process_does(server: Any, client: Client, local_reader: Reader, meter: bytes) -> None:  # noqa: ANN401  (the class is conftest's)
-    reader = ServerReader(client, server.target)
-    assert reader.place == f"by the server at {server.target}"
-    models = reader.models()
-    assert models[0].name == "digits"
-    model = next(each for each in models if each.name == "digits-ctc")
+@pytest.fixture(scope="module")
+def served(launch: Callable[..., Any]) -> Iterator[ServerReader]:
+    """Asks a server that has the model which is read with here, too."""
+    target = launch(models="digits-ctc").target
+    with Client(target) as client:
+        client.wait_until_ready(60)
+        yield ServerReader(client, target)
+
+
+def test_a_server_reads_as_this_process_does(served: ServerReader, local_reader: LocalReader, meter: bytes) -> None:
+    assert served.place.startswith("by the server at 127.0.0.1:")
+    (model,) = served.models()
+    assert (model.label, model.task) == (local_reader.models()[0].label, local_reader.models()[0].task)
+    assert (model.decoder.name, model.decoder.beam_width) == ("greedy", 10)
     options = DecodingOptions(decoder="beam", max_alternatives=3, token_details=True)
-    here, there = (each.read(meter, model, options).reading for each in (local_reader, reader))
+    here = local_reader.read(meter, local_reader.models()[0], options).reading
+    there = served.read(meter, model, options).reading
     assert (there.text, len(there.alternatives)) == (here.text, 3)
     assert [token.text for token in there.alternatives[0].tokens] == list("43434")
-    guided = next(each for each in models if each.name == "words")
-    assert (guided.decoder.name, guided.decoder.beam_width) == ("beam", 10)
+    assert served.read(read_image(meter), model, options).reading.text == "43434"
 
 
-def test_a_server_s_refusals_are_those_of_reading_here(server: Any, client: Client, meter: bytes) -> None:  # noqa: ANN401
-    reader = ServerReader(client, server.target)
-    model = reader.models()[0]
+def test_a_server_s_refusals_are_those_of_reading_here(served: ServerReader, meter: bytes) -> None:
+    (model,) = served.models()
     with pytest.raises(UndecodableImageError):
-        reader.read(b"no picture", model, DecodingOptions())
+        served.read(b"no picture", model, DecodingOptions())
     with pytest.raises(OptionsError, match=re.escape("nothing is left to read")) as caught:
-        reader.read(meter, model, DecodingOptions(allowed_characters="x"))
+        served.read(meter, model, DecodingOptions(allowed_characters="x"))
     assert caught.value.field == "allowed_characters"
 
 

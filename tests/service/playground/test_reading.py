@@ -22,7 +22,7 @@ LIMITS = ImageLimits()
 
 def sent(content: bytes, kind: str = "file") -> dict[str, object]:
     address = f"data:image/png;base64,{base64.b64encode(content).decode()}"
-    return {"kind": kind, "address": address, "number": 1}
+    return {"kind": kind, "address": address, "task": None, "number": 1}
 
 
 @given(content=st.binary(max_size=50))
@@ -31,8 +31,8 @@ def test_a_picture_comes_over_as_it_was_sent(content: bytes) -> None:
 
 
 def test_there_may_be_no_picture_yet() -> None:
-    assert picture_of({"kind": "drawing", "address": "", "number": 0}) is None
-    assert picture_of({"kind": "file", "address": "data:"}) == Picture("file", b"")
+    assert picture_of({"kind": "drawing", "address": "", "task": None}) is None
+    assert picture_of({"kind": "file", "address": "data:", "task": "digits"}) == Picture("file", b"", "digits")
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_there_may_be_no_picture_yet() -> None:
     [
         None,
         "data:image/png;base64,AAAA",
-        {"kind": "path", "address": "/etc/passwd"},
+        {"kind": "path", "address": "/etc/passwd", "task": None},
         {"kind": "file"},
-        {"kind": "file", "address": "/etc/passwd"},
-        {"kind": "file", "address": "data:text/plain,AAAA"},
-        {"kind": "file", "address": "data:image/png;base64,äö"},
-        {"kind": "file", "address": "data:image/png;base64,AAA"},
+        {"kind": "file", "address": "/etc/passwd", "task": None},
+        {"kind": "file", "address": "data:text/plain,AAAA", "task": None},
+        {"kind": "file", "address": "data:image/png;base64,äö", "task": None},
+        {"kind": "file", "address": "data:image/png;base64,AAA", "task": None},
     ],
 )
 def test_what_the_page_would_not_send_is_refused(value: object) -> None:

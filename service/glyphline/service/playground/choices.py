@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glyphline.models.bundle import DecoderDefaults
 from glyphline.models.decoding import DecodingOptions
 
-__all__ = ["AUTOMATIC", "BEAM", "DECODERS", "DEFAULT_BEAM_WIDTH", "GREEDY", "Choices", "Model", "describe_search"]
+__all__ = [
+    "AUTOMATIC",
+    "BEAM",
+    "DECODERS",
+    "DEFAULT_BEAM_WIDTH",
+    "GREEDY",
+    "Choices",
+    "Model",
+    "describe_search",
+    "model_for",
+]
 
 AUTOMATIC, GREEDY, BEAM = "Automatic", "Greedy", "Beam search"
 DECODERS = (AUTOMATIC, GREEDY, BEAM)
@@ -34,6 +45,12 @@ class Model:
     def label(self) -> str:
         """What it is called on the page."""
         return f"{self.name} {self.version}"
+
+
+def model_for(task: str | None, chosen: Model, models: Sequence[Model]) -> Model:
+    """Returns what should read a picture: the model that is chosen, unless only others are made for its task."""
+    fitting = [model for model in models if model.task == task]
+    return fitting[0] if fitting and chosen not in fitting else chosen
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,12 @@ class Example:
     Attributes:
         name: What it is called on the page.
         content: Bytes of an image file.
+        task: Of the models that can read it.
     """
 
     name: str
     content: bytes
+    task: str
 
     @property
     def address(self) -> str:
@@ -44,7 +46,7 @@ def _strips() -> Iterator[Example]:
     folder = files("glyphline.service.playground").joinpath(_STRIPS)
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
         if file.name.endswith(".jpg"):
-            yield Example(file.name.removesuffix(".jpg").replace("_", " "), file.read_bytes())
+            yield Example(file.name.removesuffix(".jpg").replace("_", " "), file.read_bytes(), _DIGITS)
 
 
 def _probes() -> Iterator[Example]:
@@ -53,4 +55,4 @@ def _probes() -> Iterator[Example]:
     for name in repository.names():
         bundle = repository.load(name)
         if bundle.manifest.task != _DIGITS:
-            yield Example(name, bundle.file(bundle.manifest.probe.image).read_bytes())
+            yield Example(name, bundle.file(bundle.manifest.probe.image).read_bytes(), bundle.manifest.task)

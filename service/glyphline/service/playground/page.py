@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -15,7 +17,7 @@ import gradio
 from glyphline.models.decoding import MAX_BEAM_WIDTH
 from glyphline.models.errors import GlyphlineError
 from glyphline.models.image import ImageLimits
-from glyphline.service.playground.choices import BEAM, DECODERS, GREEDY, Choices, Model
+from glyphline.service.playground.choices import BEAM, DECODERS, GREEDY, Choices, Model, model_for
 from glyphline.service.playground.examples import examples
 from glyphline.service.playground.readers import Reader
 from glyphline.service.playground.reading import Problem, explain, picture_of, read_picture
@@ -40,26 +42,26 @@ def build_page(reader: Reader, chosen: Model | None = None, limits: ImageLimits 
     Raises:
         GlyphlineError: If the reader's models cannot be had.
     """
-    models = {model.label: model for model in reader.models()}
+    models = reader.models()
     with gradio.Blocks(title=TITLE, analytics_enabled=False) as page:
         gradio.HTML(f"<h1>{TITLE}</h1><p>Pictures are read {reader.place}.</p>", elem_id="heading", padding=False)
         with gradio.Row(elem_id="parts"):
             with gradio.Column(elem_id="given", min_width=300):
                 picture = gradio.HTML(
-                    {"kind": "drawing", "address": "", "number": 0},
+                    {"kind": "drawing", "address": "", "task": None},
                     html_template=resource("picture.html"),
                     js_on_load=resource("picture.js"),
                     apply_default_css=False,
                     padding=False,
                     elem_id="picture",
-                    examples=[{"name": each.name, "address": each.address} for each in examples()],
+                    examples=[{"name": each.name, "address": each.address, "task": each.task} for each in examples()],
                     most_bytes=limits.max_bytes,
                 )
                 button = gradio.Button("Read", variant="primary")
             with gradio.Column(elem_id="choices", min_width=300):
                 with gradio.Row():
-                    first = chosen.label if chosen else next(iter(models))
-                    model = gradio.Dropdown(list(models), value=first, label="Model")
+                    labels = [each.label for each in models]
+                    model = gradio.Dropdown(labels, value=chosen.label if chosen else labels[0], label="Model")
                     allowed = gradio.Textbox(label="Allowed characters", placeholder="all that the model can write")
                 decoder = gradio.Radio(list(DECODERS), value=_USUAL.decoder, label="Decoder")
                 with gradio.Row():
@@ -73,15 +75,13 @@ def build_page(reader: Reader, chosen: Model | None = None, limits: ImageLimits 
                 result = gradio.HTML(WAITING, elem_id="result", apply_default_css=False, padding=False)
 
         fields = [picture, model, decoder, width, alternatives, allowed]
-
-        def read(asked: bool, value: object, label: str, *choices: Any) -> str:  # noqa: ANN401  (what fields hold)
-            return _read(reader, models[label], limits, value, Choices(*choices), asked=asked)
-
+        desk = _Desk(reader, {each.label: each for each in models}, limits)
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-        decoder.change(_fields_of, decoder, [width, alternatives], **quiet)
-        changes = [picture.change, model.change, decoder.change, width.change, alternatives.change, allowed.change]
-        gradio.on(changes, lambda *held: read(False, *held), fields, result, trigger_mode="always_last", **quiet)
-        gradio.on([button.click, allowed.submit], lambda *held: read(True, *held), fields, result, **quiet)
+        decoder.input(_fields_of, decoder, [width, alternatives], **quiet)
+        picture.change(desk.take, fields, [result, model], trigger_mode="always_last", **quiet)
+        choices = [model.input, decoder.input, width.input, alternatives.input, allowed.input]
+        gradio.on(choices, desk.read_again, fields, result, trigger_mode="always_last", **quiet)
+        gradio.on([button.click, allowed.submit], desk.read, fields, result, **quiet)
     return page
 
 
@@ -90,15 +90,44 @@ def _fields_of(decoder: str) -> tuple[Any, Any]:
     return gradio.update(visible=decoder == BEAM), gradio.update(visible=decoder != GREEDY)
 
 
-def _read(reader: Reader, model: Model, limits: ImageLimits, value: object, choices: Choices, *, asked: bool) -> str:
-    """Reads what the page holds; that there is no picture yet is told only to who asks for a reading."""
-    try:
-        picture = picture_of(value)
-    except GlyphlineError as error:
-        return render(Problem(explain(error)))
-    if picture is None and not asked:
-        return WAITING
-    return render(read_picture(reader, picture, model, choices, limits))
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """What is done when something on the page changes. Each method takes what its fields hold, in their order.
+
+    Attributes:
+        reader: Who reads.
+        models: The models, by label.
+        limits: How large a picture may be.
+    """
+
+    reader: Reader
+    models: dict[str, Model]
+    limits: ImageLimits
+
+    def take(self, value: object, label: str, *choices: Any) -> tuple[str, str]:  # noqa: ANN401  (what fields hold)
+        """Reads a picture that has just come, by a model that can read its kind; returns that model's label, too."""
+        with suppress(GlyphlineError):  # which reading will tell
+            picture = picture_of(value)
+            if picture is not None:
+                label = model_for(picture.task, self.models[label], list(self.models.values())).label
+        return self.read_again(value, label, *choices), label
+
+    def read_again(self, value: object, label: str, *choices: Any) -> str:  # noqa: ANN401
+        """Reads if there is a picture; nobody has asked for it, so that there is none is no problem."""
+        return self._read(value, label, Choices(*choices), WAITING)
+
+    def read(self, value: object, label: str, *choices: Any) -> str:  # noqa: ANN401
+        """Reads what the page holds, as somebody asks for it."""
+        return self._read(value, label, Choices(*choices))
+
+    def _read(self, value: object, label: str, choices: Choices, without: str | None = None) -> str:
+        try:
+            picture = picture_of(value)
+        except GlyphlineError as error:
+            return render(Problem(explain(error)))
+        if picture is None and without is not None:
+            return without
+        return render(read_picture(self.reader, picture, self.models[label], choices, self.limits))
 
 
 def resource(name: str) -> str:

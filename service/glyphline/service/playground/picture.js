@@ -13,8 +13,8 @@ function tell(message, wrong = false) {
 }
 
 // What is set as value is what the next reading gets. The number tells two pictures apart that are alike.
-function send(kind, address) {
-  props.value = { kind, address, number: ++number };
+function send(kind, address, task = null) {
+  props.value = { kind, address, task, number: ++number };
   trigger("change");
 }
 
@@ -49,14 +49,14 @@ function sendDrawing() {
   send("drawing", strokes.length ? canvas.toDataURL("image/png") : "");
 }
 
-function showPicture(name, address) {
+function showPicture(name, address, task) {
   strokes = [];
   canvas.hidden = true;
   shown.hidden = false;
   shown.alt = `The picture ${name}`;
   shown.src = address;
-  tell(`${name}`);
-  send("file", address);
+  tell(name);
+  send("file", address, task);
 }
 
 shown.addEventListener("error", () => {
@@ -110,8 +110,8 @@ element.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   if (button.dataset.example !== undefined) {
-    const { name, address } = props.examples[Number(button.dataset.example)];
-    showPicture(name, address);
+    const { name, address, task } = props.examples[Number(button.dataset.example)];
+    showPicture(name, address, task);
   } else {
     strokes = button.dataset.do === "undo" && !canvas.hidden ? strokes.slice(0, -1) : [];
     showCanvas();

@@ -45,10 +45,12 @@ class Picture:
     Attributes:
         kind: Whether it was drawn on the canvas or is a file of its own.
         content: Bytes of an image file.
+        task: Of the models that can read it, if that is known.
     """
 
     kind: Kind
     content: bytes
+    task: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def picture_of(value: object) -> Picture | None:
     """Takes what the page sends for a picture: its kind, and a `data:` address as browsers write them.
 
     Args:
-        value: `{"kind": "drawing", "address": "data:image/png;base64,…"}`, or whatever came in its place.
+        value: `{"kind": "drawing", "address": "data:image/png;base64,…", "task": None}`, or whatever came in its place.
 
     Returns:
         The picture; None if there is none yet.
@@ -92,19 +94,19 @@ def picture_of(value: object) -> Picture | None:
         UndecodableImageError: If it is none that the page would send.
     """
     match value:
-        case {"kind": "drawing" | "file" as kind, "address": str(address)}:
+        case {"kind": "drawing" | "file" as kind, "address": str(address), "task": str() | None as task}:
             pass
         case _:
             raise UndecodableImageError("the picture did not come over as the page sends it")
     if not address:
         return None
     if address == "data:":  # what browsers make of an empty file
-        return Picture(kind, b"")
+        return Picture(kind, b"", task)
     header, _, encoded = address.partition(",")
     if not (header.startswith("data:") and header.endswith(";base64")):
         raise UndecodableImageError("the picture did not come over as the page sends it")
     try:
-        return Picture(kind, base64.b64decode(encoded, validate=True))
+        return Picture(kind, base64.b64decode(encoded, validate=True), task)
     except ValueError as error:
         raise UndecodableImageError("the picture did not come over whole") from error
 
