@@ -112,8 +112,8 @@ class Panel:
         }
 
     def _defaults(self) -> Json:
-        # Of a line that falls below the first step, the colours begin with red and end with green.
-        first = "red" if self.falling else "green"
+        # A number that has no good and bad is neither green nor red.
+        first = "red" if self.falling else "green" if self.steps else "blue"
         steps: list[Json] = [{"color": first, "value": None}]
         steps += [{"color": colour, "value": value} for value, colour in self.steps]
         defaults: Json = {

@@ -133,7 +133,9 @@ def serving() -> Iterator[dict[str, Any]]:
         "json",
     ]
     command += ["--port", "0", "--metrics-port", "0", "--drain-seconds", "0"]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         try:
             ports: dict[str, Any] = {}
@@ -235,3 +237,13 @@ def test_every_panel_has_data(rehearsal: Rehearsal, panel: dict[str, Any]) -> No
             assert not found, EMPTY[panel["title"]]
         else:
             assert any(math.isfinite(value) for value in found), query
+
+
+def test_the_dashboard_can_be_drawn(rehearsal: Rehearsal, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "dashboard.png"
+    command = [sys.executable, str(ROOT / "scripts/draw_dashboard.py"), "--rows", "1", "6", "--output", str(picture)]
+    command += ["--prometheus", f"http://{rehearsal.prometheus.address}", "--minutes", "1", "--window", "4s"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
