@@ -104,11 +104,14 @@ def test_pages_come_back_with_their_texts(invoke: Command, tmp_path: Path, strip
         f'<PcGts><Page imageFilename="p.png"><TextLine id="a"><Coords points="20,20 {right},20 {right},{bottom}'
         f' 20,{bottom}"/></TextLine></Page></PcGts>'
     )
+    (tmp_path / "broken.xml").write_text("<PcGts>")
     done = invoke("transcribe", "*.xml", "-o", "filled", "--format", "xml", "--workers", "1", "-q", cwd=tmp_path)
-    assert done.returncode == ExitCode.OK, done.stderr
+    assert done.returncode == ExitCode.IMAGES, done.stderr
     assert f"<Unicode>{strips[0][1]}</Unicode>" in (tmp_path / "filled" / "p.xml").read_text()
-    (row,) = rows_of(tmp_path / "filled" / "rows.jsonl")
+    broken, row = rows_of(tmp_path / "filled" / "rows.jsonl")
     assert row["line"] == {"file": "p.xml", "number": 0}
+    assert (broken["id"], broken["error"]["code"], "line" in broken) == ("broken.xml", "undecodable_page", False)
+    assert "broken.xml is not XML" in broken["error"]["message"]
 
 
 def test_what_a_job_tells_of_itself(invoke: Command, scans: Path, tmp_path: Path, monkeypatch: Any) -> None:  # noqa: ANN401
@@ -137,6 +140,12 @@ def test_what_a_job_tells_of_itself(invoke: Command, scans: Path, tmp_path: Path
         (["--output", "-", "--format", "csv"], "needs a file or folder"),
         (["--output", "-", "--resume"], "is not kept"),
         (["--metrics-textfile", "no/where.prom"], "--metrics-textfile"),
+        (["--metrics-textfile", "job.txt"], "end in .prom"),
+        (["--output", "out.txt"], "out.txt: .txt is the ending of no format; name a file that ends in .jsonl, .csv"),
+        (["--output", "out", "--format", "xml"], "no input is one: name them, as 'pages/*.xml'"),
+        (["--output", "out", "--format", "xml", "--dry-run"], "no input is one"),
+        (["--references", "labels.tsv"], "none of the images is listed in labels.tsv: its names are relative"),
+        (["--references", "labels.tsv", "--dry-run"], "none of the images is listed in labels.tsv"),
         (["--metrics-port", "99999"], "--metrics-port"),
         (["--metrics-push", "no such:host:x"], "is a Pushgateway there?"),
         (["http://127.0.0.1:1/a.png"], "--allow-http"),
@@ -147,6 +156,7 @@ def test_mistakes_are_explained(
     invoke: Command, scans: Path, tmp_path: Path, arguments: list[str], reason: str
 ) -> None:
     first = next(scans.iterdir()).name
+    (tmp_path / "labels.tsv").write_text("0.png\t1\n")
     given = [argument.replace("0.jpg", first) for argument in arguments]
     paths = [] if any("scans" in argument for argument in given) else ["scans"]
     done = invoke("transcribe", *paths, "-o", "out.jsonl", *given, cwd=tmp_path)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,30 @@ def test_with_references_it_is_what_the_accuracy_asks_for(
     assert summary["found"] == {"reference": 10, "disagreement": 0, "confidence": 0, "error": 1}
 
 
+def test_sentences_read_well_for_none_and_one(invoke: Command, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    write(tmp_path / "errors.jsonl", rows[-1:])
+    done = invoke("review", "errors.jsonl", cwd=tmp_path)
+    assert done.stderr.startswith("1 of 1 row is shown.\nNo reading for its confidence alone: ")
+    write(tmp_path / "sure.jsonl", rows[:1])
+    done = invoke("review", "sure.jsonl", "--below", "0", "--overwrite", cwd=tmp_path)
+    told = "0 of 1 row is shown.\nReadings with a confidence below 0, as asked. There are none.\n"
+    assert done.stderr.startswith(told)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+def test_names_that_are_not_utf8(invoke: Command, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    name = "scans/caf\\xe9.png"  # as a job writes it
+    (tmp_path / rows[0]["source"]).rename(tmp_path / "scans" / os.fsdecode(b"caf\xe9.png"))
+    write(tmp_path / "out.jsonl", [{**rows[0], "id": name, "source": name}, *rows[1:]])
+    done = invoke("review", "out.jsonl", cwd=tmp_path)
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert name in ids_of(tmp_path / "review.html")
+    (tmp_path / "labels.tsv").write_text(f"{name}\t12\n")
+    done = invoke("review", "out.jsonl", "--labels", "labels.tsv", "--dataset", "set", cwd=tmp_path)
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert [path.stem for path in (tmp_path / "set" / "scans").iterdir()] == ["caf_e9"]
+
+
 def test_against_another_job(invoke: Command, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     write(tmp_path / "out.jsonl", rows)
     other = [{**rows[4], "text": "other"}, *rows[1:4]]
@@ -93,7 +119,7 @@ def test_pictures_that_are_gone_are_told(invoke: Command, rows: list[dict[str, A
     (tmp_path / rows[2]["source"]).unlink()
     done = invoke("review", "out.jsonl", cwd=tmp_path)
     assert done.returncode == ExitCode.IMAGES
-    assert f"1 pictures could not be had again: {rows[2]['id']}" in done.stderr
+    assert f"1 picture could not be had again: {rows[2]['id']}" in done.stderr
     assert len(ids_of(tmp_path / "review.html")) == 6
 
 
@@ -108,6 +134,7 @@ def test_pictures_that_are_gone_are_told(invoke: Command, rows: list[dict[str, A
         (["out.jsonl", "--labels", "l.tsv", "--dataset", "d", "--limit", "3"], "--limit is for the page"),
         (["out.jsonl", "--labels", "none.tsv", "--dataset", "d"], "none.tsv"),
         (["out.jsonl", "-o", "scans"], "is a folder"),
+        (["out.jsonl", "-o", "out.jsonl", "--overwrite"], "ends in .html"),
         (["out.jsonl", "-o", "no/page.html"], "create it first"),
     ],
 )
@@ -131,4 +158,4 @@ def test_labels_become_a_data_set(invoke: Command, rows: list[dict[str, Any]], t
     (tmp_path / rows[0]["source"]).unlink()
     lost = invoke("review", "out.jsonl", "--labels", "labels.tsv", "--dataset", "other", cwd=tmp_path)
     assert lost.returncode == ExitCode.IMAGES
-    assert "1 pictures, 1 of them corrected, are in other" in lost.stderr
+    assert "1 picture, corrected, is in other" in lost.stderr

@@ -122,7 +122,9 @@ class _Lines(_Counted):
 
     def _line(self, images: int, failed: int, cer: float | None) -> str:
         rate = "" if cer is None else f", CER {cer:.2%}"
-        return f"{images:,} images, {failed:,} failed, {self._rate(images):,.1f} images/s{rate}"
+        return (
+            f"{images:,} image{'' if images == 1 else 's'}, {failed:,} failed, {self._rate(images):,.1f} images/s{rate}"
+        )
 
     def _json(self, images: int, failed: int, cer: float | None) -> str:
         rate = self._rate(images)

@@ -17,7 +17,7 @@ from glyphline.cli.group import tell
 from glyphline.cli.stopping import stoppable
 
 if TYPE_CHECKING:
-    from glyphline.service.jobs.review import Basis, JobOutput, Pairing, Selection
+    from glyphline.service.jobs.review import Basis, JobOutput, Pairing, Selection, Written
 
 EXAMPLES = """\b
 Examples:
@@ -120,6 +120,8 @@ def _check_place(output: Path, *, overwrite: bool) -> None:
     """Refuses a place where no page can be, before any row is read."""
     if output.is_dir():
         raise CommandError(f"{output}: is a folder; name a file, as {output / 'review.html'}")
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise CommandError(f"{output}: a page's name ends in .html")
     if not output.parent.is_dir():
         raise CommandError(f"{output}: the folder {output.parent} does not exist; create it first")
     if os.path.lexists(output) and not overwrite:
@@ -173,13 +175,17 @@ def _write_page(
 
 def _notes(job: JobOutput, basis: Basis, selection: Selection, pairing: Pairing, against: str | None) -> list[str]:
     """Says in sentences what the page shows."""
+    from glyphline.service.jobs.wording import counted, there_are
+
     shown, found = selection.shown, selection.found
     doubtful = found["confidence"]
     left_out = sum((found - shown).values())
+    chosen = len(selection.chosen)
     notes = [
-        f"{len(selection.chosen):,} of {selection.rows:,} rows are shown"
+        f"{chosen:,} of {counted(selection.rows, 'row')} {'is' if 1 in (chosen, selection.rows) else 'are'} shown"
         + ("." if job.finished else "; the job is not finished."),
-        basis.sentence(shown["confidence"]) + (f" There are {doubtful:,}." if basis.threshold is not None else ""),
+        basis.sentence(shown["confidence"])
+        + (f" {there_are(doubtful).capitalize()}." if basis.threshold is not None else ""),
     ]
     if against is not None:
         alone = f" Rows that are not in it: {pairing.alone:,}." if pairing.alone else ""
@@ -225,11 +231,15 @@ def _write_dataset(name: str, labels: Path, dataset: Path, *, allow_http: bool, 
         counts = {"pictures": written.pictures, "changed": written.changed, "without_picture": len(written.missing)}
         print(json.dumps({"output": str(dataset), **counts}, ensure_ascii=False))
     else:
-        print(
-            f"{written.pictures:,} pictures, {written.changed:,} of them corrected, are in {dataset}", file=sys.stderr
-        )
+        print(_told(written, dataset), file=sys.stderr)
         print(f"to train with them: glyphline data init {shlex.quote(str(dataset))} > mine.toml", file=sys.stderr)
     _tell_lost(written.missing)
+
+
+def _told(written: Written, dataset: Path) -> str:
+    if written.pictures == 1:
+        return f"1 picture{', corrected,' if written.changed else ''} is in {dataset}"
+    return f"{written.pictures:,} pictures, {written.changed:,} of them corrected, are in {dataset}"
 
 
 def _tell_lost(lost: Mapping[str, str]) -> None:
@@ -238,10 +248,12 @@ def _tell_lost(lost: Mapping[str, str]) -> None:
     Raises:
         typer.Exit: If there are any.
     """
+    from glyphline.service.jobs.wording import counted
+
     if not lost:
         return
     named: Iterable[tuple[str, str]] = list(lost.items())[:3]
     reasons = "; ".join(f"{identity}: {reason}" for identity, reason in named)
     more = f"; and {len(lost) - 3:,} more" if len(lost) > 3 else ""
-    tell(f"{len(lost):,} pictures could not be had again: {reasons}{more}", _COMMAND)
+    tell(f"{counted(len(lost), 'picture')} could not be had again: {reasons}{more}", _COMMAND)
     raise typer.Exit(ExitCode.IMAGES)

@@ -81,10 +81,24 @@ def leave_at_once(code: int) -> NoReturn:
 
         for child in multiprocessing.active_children():
             child.terminate()
+        _let_go_of_semaphores()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+def _let_go_of_semaphores() -> None:
+    """Does what the interpreter's end would do: else a process that watches over semaphores says that some are left."""
+    from multiprocessing import util
+
+    semaphores = getattr(sys.modules.get("multiprocessing.synchronize"), "SemLock", None)
+    if semaphores is None:
+        return
+    for finalizer in list(util._finalizer_registry.values()):  # type: ignore[attr-defined]
+        if finalizer._callback is semaphores._cleanup:
+            with suppress(OSError):  # it is gone already
+                finalizer()
 
 
 def _take_over(handle: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, signal.Handlers | Callable]:  # type: ignore[type-arg]

@@ -93,15 +93,17 @@ on, and its exit code is 3. "text": "" means that there is no writing on the pic
 \b
 Folders are searched to any depth for bmp, gif, jpg, pbm, pgm, png, pnm, ppm, tif and webp files, hidden files and links
 to folders left out. Files are what their endings say: csv, tsv, jsonl and parquet are lists (or hold the pictures),
-tar and zip archives, xml PAGE or ALTO; any other is a picture.
+tar and zip archives, xml PAGE or ALTO, which folders are not searched for; any other is a picture.
 
 \b
+OUT is written as --format or else its ending says; an ending that is not known needs --format.
 OUT takes its name when it is complete. Until then all is in OUT.job (or OUT/_job): a job that was stopped, killed or
 out of disk goes on with --resume and ends with the rows that it would have had; other settings are refused.
 
 \b
-Exit codes: 0 all read, 3 some pictures were not, 2 an option or input is wrong, 4 the model is, 5 no server or no Ray
-cluster answers, 6 disk, storage or memory ran out, 130 Ctrl-C, 143 SIGTERM. After 5, 6, 130 and 143, --resume goes on.
+Exit codes: 0 all read, 3 some pictures were not, 2 an option or input is wrong or no picture is in --references, 4 the
+model is missing or damaged, 5 no server or no Ray cluster answers, 6 disk, storage or memory ran out, 130 Ctrl-C,
+143 SIGTERM. After 5, 6, 130 and 143, --resume goes on.
 """
 
 GROUPS = {
@@ -252,6 +254,8 @@ def transcribe(
         raise typer.BadParameter("give the file or folder to write, or - for standard output", param_hint="--output")
     if as_json and output == STANDARD_STREAM:
         raise CommandError("--json and --output - both want the standard output: write the rows to a file")
+    if metrics_textfile is not None and metrics_textfile.suffix != ".prom":
+        raise CommandError(f"--metrics-textfile {metrics_textfile}: the node exporter reads files that end in .prom")
     if resume and overwrite:
         raise CommandError("--resume goes on with what there is, --overwrite throws it away: choose one")
     if sample is not None and not 0 < sample < 1:

@@ -29,6 +29,8 @@ from glyphline.models.session import Device, Provider
 from glyphline.service.jobs import CHUNK_ITEMS, Inputs, Journal, Layout, RowFormat, StreamOutput, Tally, run, summary
 from glyphline.service.jobs.beginning import Start
 from glyphline.service.jobs.sinks import Format, check_parquet, choose_format
+from glyphline.service.jobs.sources.inputs import unlisted
+from glyphline.service.jobs.wording import counted
 
 __all__ = ["Reading", "Writing", "transcribe_all"]
 
@@ -86,7 +88,7 @@ class Writing:
         format: How rows are written; None for what the output's name says.
         start: Whether to begin, to go on or to begin again.
         any_order: Whether rows may come in any order.
-        references: File of true texts, for a hint when none of them is used.
+        references: File of true texts, of which at least one has to be that of an image.
         dry_run: Whether nothing is to be read.
         progress: How progress is shown.
         quiet: Whether nothing is shown.
@@ -118,6 +120,10 @@ def transcribe_all(inputs: Inputs, reading: Reading, writing: Writing) -> None:
         typer.Exit: With the code for pictures that could not be read.
     """
     layout = _layout(writing)
+    if layout is not None and layout.format == "xml":
+        inputs.check_pages()
+    if writing.references is not None:
+        inputs.check_references(writing.references)
     if writing.dry_run:
         _tell_plan(inputs, layout, writing)
         return
@@ -129,6 +135,8 @@ def transcribe_all(inputs: Inputs, reading: Reading, writing: Writing) -> None:
             output = Journal(layout, _settings(inputs, reading, opened, layout, in_order), writing.start)
         tally = _run(inputs, opened, output, writing, in_order=in_order, options=reading.options)
     _tell_summary(tally, opened, writing)
+    if writing.references is not None and not tally.referenced:
+        raise CommandError(f"all rows are written, but {unlisted('none of the images', writing.references)}")
     if tally.failed:
         raise typer.Exit(ExitCode.IMAGES)
 
@@ -162,7 +170,7 @@ def _run(
             tell(f"{writing.output} is complete already", _COMMAND)
             return output.tally
         if isinstance(output, Journal) and output.kept:
-            tell(f"goes on after {output.kept:,} rows", _COMMAND)
+            tell(f"goes on after {counted(output.kept, 'row')}", _COMMAND)
         reporter = open_reporter(
             quiet=writing.quiet,
             count=inputs.count if inputs.repeatable else None,
@@ -170,8 +178,13 @@ def _run(
             done=output.tally.images,
         )
         with _metrics(writing) as measure, reporter, opened.engine:
+            told = writing.references is None
 
             def watch(tally: Tally) -> None:
+                nonlocal told
+                if not told and not tally.referenced:
+                    tell(unlisted("no image so far", writing.references), _COMMAND)
+                told = True
                 reporter.update(tally.images, tally.failed, tally.cer)
                 measure(tally)
 
@@ -185,15 +198,17 @@ def _check_still(inputs: Inputs, rows: int, writing: Writing) -> None:
     images = sum(len(chunk.items) for chunk in inputs.chunks(CHUNK_ITEMS))
     if images != rows:
         raise CommandError(
-            f"{writing.output} is complete with {rows:,} rows, and the inputs name {images:,} images now: give another "
-            "--output, or --overwrite to read all of them anew"
+            f"{writing.output} is complete with {counted(rows, 'row')}, and the inputs name {counted(images, 'image')}"
+            " now: give another --output, or --overwrite to read all of them anew"
         )
 
 
 def _advice(output: Journal | StreamOutput) -> str:
     if isinstance(output, StreamOutput):
         return "the rows so far are whole"
-    return f"{output.kept:,} rows are kept, and --resume goes on" if output.kept else "no row was written"
+    if not output.kept:
+        return "no row was written"
+    return f"{counted(output.kept, 'row')} {'is' if output.kept == 1 else 'are'} kept, and --resume goes on"
 
 
 @contextmanager
@@ -280,7 +295,7 @@ def _tell_plan(inputs: Inputs, layout: Layout | None, writing: Writing) -> None:
         print(json.dumps(plan))
     else:
         known = f", {referenced:,} of them with references" if referenced else ""
-        print(f"{images:,} images{known}, the first of them {first}", file=sys.stderr)
+        print(f"{counted(images, 'image')}{known}, the first of them {first}", file=sys.stderr)
         print("nothing was read or written", file=sys.stderr)
 
 
@@ -294,5 +309,3 @@ def _tell_summary(tally: Tally, opened: Opened, writing: Writing) -> None:
             print(line, file=sys.stderr)
         if writing.output != _STANDARD_STREAM:
             print(f"rows are in {writing.output}", file=sys.stderr)
-    if writing.references is not None and not tally.referenced:
-        tell(f"none of the images is listed in {writing.references}; its names are relative to its folder", _COMMAND)

@@ -1,4 +1,6 @@
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from glyphline.models.errors import (
     ImageTooWideError,
     UndecodableImageError,
 )
-from glyphline.service.jobs.rows import Row, RowError
+from glyphline.service.jobs.rows import Row, RowError, one_cell, printable, unprinted
 
 BEST = Alternative("12", 0.98765432, -0.25, (Token("1", 0.99, (0.123456, 9.0)), Token("2", 0.98, None)), False)
 OTHER = Alternative("72", 0.01, -4.5, (), False)
@@ -70,3 +72,17 @@ def test_names_that_are_not_utf8_can_be_written() -> None:
     row = Row("\udcff.png", RowError("file_not_found", "\udcff.png"), "digits", 1).as_json()
     assert json.dumps(row, ensure_ascii=False).encode()
     assert row["source"] == "\\xff.png"
+
+
+def test_names_that_are_not_utf8_are_found_again(tmp_path: Path) -> None:
+    name = os.fsdecode("café ".encode() + b"\xe9\xff.png")
+    assert printable(name) == "café \\xe9\\xff.png"
+    assert unprinted(printable(name)) == name
+    assert unprinted("a\\x20\\n.png") == "a\\x20\\n.png"
+    (tmp_path / "a\\xff.png").touch()
+    assert unprinted(str(tmp_path / "a\\xff.png")) == str(tmp_path / "a\\xff.png"), "a file of the written name itself"
+
+
+def test_a_cell_stays_on_one_line_and_in_one_column() -> None:
+    assert one_cell("scans/a b.tar#1.png") == "scans/a b.tar#1.png"
+    assert one_cell("a\tb\nc\r") == "a%09b%0Ac%0D"

@@ -8,6 +8,7 @@ from glyphline.models.error_rate import evaluate_pairs
 from glyphline.service.jobs import summary
 from glyphline.service.jobs.rows import RowError
 from glyphline.service.jobs.tally import Tally
+from glyphline.service.jobs.wording import counted, there_are
 
 
 def reading(text: str, confidence: float = 1.0, truncated: bool = False) -> Reading:
@@ -58,7 +59,7 @@ def test_text_tells_the_same() -> None:
     text = "\n".join(summary.as_text(summarise((reading("1"), "1"), (RowError("empty_image", "x"), None))))
     assert "1 of 2 images read" in text
     assert "1 empty_image" in text
-    assert "against 1 references: exact 100.00%" in text
+    assert "against 1 reference: exact 100.00%" in text
 
 
 def test_a_job_without_readings_has_no_confidence() -> None:
@@ -91,3 +92,11 @@ def test_the_interval_is_that_of_a_bootstrap_over_lines() -> None:
     assert evaluation["cer"] == pytest.approx(rate.cer, abs=1e-6)
     assert evaluation["cer_interval"] == pytest.approx(rate.cer_interval(), abs=0.01)
     assert evaluation["exact_interval"] == pytest.approx(rate.exact_interval(), abs=1e-6)
+
+
+def test_numbers_read_well() -> None:
+    one = summarise((reading("1"), "1"))
+    assert summary.as_text(one)[0] == "1 of 1 image read in 0.0 s"
+    assert "against 1 reference: exact" in summary.as_text(one)[2]
+    assert [counted(0, "row"), counted(1, "row"), counted(2_000, "row")] == ["0 rows", "1 row", "2,000 rows"]
+    assert [there_are(0), there_are(1), there_are(2)] == ["there are none", "there is 1", "there are 2"]

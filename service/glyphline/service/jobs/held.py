@@ -13,6 +13,7 @@ from PIL import TiffImagePlugin
 
 from glyphline.models.errors import ImageError, ImageTooLargeError, UndecodableImageError
 from glyphline.models.image import GreyImage, ImageLimits, to_grey
+from glyphline.service.jobs.rows import printable
 from glyphline.service.jobs.storage import is_uri, open_binary
 
 __all__ = ["ParquetPicture", "TarPicture", "TiffPicture", "ZipPicture"]
@@ -32,7 +33,7 @@ class TarPicture:
 
     def place(self) -> dict[str, Any]:
         """Names the member, and where its bytes are."""
-        return {"member": self.member, "start": self.start, "size": self.size}
+        return {"member": printable(self.member), "start": self.start, "size": self.size}
 
     def read(self, limits: ImageLimits) -> bytes:
         """Reads its bytes and no others."""

@@ -19,8 +19,8 @@ from glyphline.service.jobs.errors import InputError
 from glyphline.service.jobs.files import read_file
 from glyphline.service.jobs.held import ParquetPicture, TarPicture, TiffPicture, ZipPicture
 from glyphline.service.jobs.patience import patiently
-from glyphline.service.jobs.rows import RowError
-from glyphline.service.jobs.storage import check_allowed
+from glyphline.service.jobs.rows import RowError, unprinted
+from glyphline.service.jobs.storage import check_allowed, is_uri
 
 __all__ = [
     "Content",
@@ -166,6 +166,7 @@ def picture_of(row: Mapping[str, Any], *, allow_http: bool = False) -> Picture:
     if not isinstance(source, str):
         raise InputError("a row without its source")
     check_allowed(source, allow_http=allow_http)
+    source = source if is_uri(source) else unprinted(source)
     try:
         picture = _placed(source, place)
         if crop:

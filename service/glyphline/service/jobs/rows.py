@@ -11,6 +11,7 @@ from glyphline.models.decoding import Alternative, Reading
 from glyphline.models.errors import GlyphlineError
 
 _DECIMALS = 6
+ESCAPED_BYTE = re.compile(r"\\x([89a-f][0-9a-f])")  # a byte that is no part of a character
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,18 @@ class Row:
 def printable(path: str) -> str:
     r"""Returns a path that UTF-8 can hold: bytes of a file name that are not UTF-8 are written `\xNN`."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def unprinted(path: str) -> str:
+    """Returns the path that `printable` has written, where no file has the written name itself."""
+    if not ESCAPED_BYTE.search(path) or os.path.lexists(path):
+        return path
+    return ESCAPED_BYTE.sub(lambda match: os.fsdecode(bytes.fromhex(match[1])), path)
+
+
+def one_cell(text: str) -> str:
+    """Returns a text that is one cell of a line: what would end it is written `%09`, `%0A` and `%0D`."""
+    return "".join(f"%{ord(each):02X}" if each in "\t\r\n" else each for each in text)
 
 
 def _alternative(alternative: Alternative, tokens: bool) -> dict[str, Any]:

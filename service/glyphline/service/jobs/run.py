@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -50,9 +51,11 @@ class StreamOutput:
 
     stream: BinaryIO
     tally: Tally = field(default_factory=Tally)
+    begun: float = field(default_factory=time.monotonic)
 
     def __enter__(self) -> Self:
-        """Returns the output."""
+        """Returns the output, whose time begins now."""
+        self.begun = time.monotonic()
         return self
 
     def remaining(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
@@ -64,6 +67,7 @@ class StreamOutput:
         self.stream.write(b"".join(lines))
         self.stream.flush()
         self.tally.merge(tally)
+        self.tally.seconds = time.monotonic() - self.begun
 
     def finish(self) -> None:
         """Does nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from glyphline.service.jobs.tally import Tally
+from glyphline.service.jobs.wording import counted
 
 __all__ = ["as_json", "as_text"]
 
@@ -32,7 +33,7 @@ def as_text(tally: Tally) -> list[str]:
     failed = ", ".join(f"{count:,} {code}" for code, count in counts["errors"].items())
     rate = f" ({counts['images_per_second']:,.1f} images/s)" if counts["images_per_second"] else ""
     lines = [
-        f"{counts['read']:,} of {counts['images']:,} images read in {counts['seconds']:,.1f} s{rate}"
+        f"{counts['read']:,} of {counted(counts['images'], 'image')} read in {counts['seconds']:,.1f} s{rate}"
         + (f"; failed: {failed}" if failed else "")
     ]
     if counts["read"]:
@@ -42,7 +43,7 @@ def as_text(tally: Tally) -> list[str]:
     if scores := counts["evaluation"]:
         (low, high), (cer_low, cer_high) = scores["exact_interval"], scores["cer_interval"]
         lines.append(
-            f"against {scores['images']:,} references: exact {scores['exact']:.2%} ({low:.2%} to {high:.2%}),"
+            f"against {counted(scores['images'], 'reference')}: exact {scores['exact']:.2%} ({low:.2%} to {high:.2%}),"
             f" CER {scores['cer']:.2%} ({cer_low:.2%} to {cer_high:.2%})"
         )
     return lines

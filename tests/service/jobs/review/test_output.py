@@ -133,3 +133,9 @@ def test_long_lines_fit_into_a_cell(tmp_path: Path, row: MakeRow) -> None:
         assert [len(each["tokens"]) for each in open_output(str(tmp_path / "out.csv"))] == [4_000]
     finally:
         csv.field_size_limit(before)
+
+
+def test_a_name_that_does_not_tell_the_format(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    write_csv(write(tmp_path / "rows.jsonl", rows), tmp_path / "texts.txt", Disk())
+    begin(tmp_path / "texts.txt.job", format="csv")
+    assert [row["id"] for row in open_output(str(tmp_path / "texts.txt"))] == [row["id"] for row in rows]

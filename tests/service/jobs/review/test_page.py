@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from glyphline.models.image import GreyImage, ImageLimits
 from glyphline.service.jobs.review import Review, render_page
-from glyphline.service.jobs.review.dataset import label_name
 from glyphline.service.jobs.review.page import script_text
 from glyphline.service.jobs.review.selection import Chosen
 from glyphline.service.jobs.review.strips import Strip, shown_strip
@@ -123,11 +122,6 @@ def test_what_a_row_says(row: MakeRow) -> None:
     assert told["pieces"] == [["1", None, False], ["", None, True], ["2", None, True]]
     second = Chosen(row("a", "12"), "disagreement", row("a", "13", 0.75, model="words", version=2))
     assert data_of(rendered([second]))["rows"][0]["suggestions"][0]["note"] == "words 2, 75.0 %"
-
-
-def test_names_of_labels_stay_on_one_line_and_in_one_column() -> None:
-    assert label_name("scans/a b.tar#1.png") == "scans/a b.tar#1.png"
-    assert label_name("a\tb\nc\r") == "a%09b%0Ac%0D"
 
 
 def test_pictures_are_made_small_and_keep_their_proportions() -> None:

@@ -24,6 +24,18 @@ def test_without_enough_references_there_is_no_threshold(row: MakeRow) -> None:
     basis = find_basis([*rows, row("a", "1"), row("b", None, reference="1")], 0.9)
     assert (basis.threshold, basis.references, basis.needed) == (None, 29, 30)
     assert "30 rows with references, and there are 29" in basis.sentence(5)
+    assert basis.sentence(5).startswith("The 5 least sure readings: the confidence")
+
+
+def test_sentences_read_well_for_one_and_none() -> None:
+    assert Basis(None, 0.99, 1, 300).sentence(1) == (
+        "The least sure reading: the confidence from which on 99 % are right is not known. To find it takes 300 rows"
+        " with references, and there is 1."
+    )
+    told = Basis(None, 0.99, 0, 300).sentence(0)
+    assert told.startswith("No reading for its confidence alone: ")
+    assert told.endswith("and there are none.")
+    assert ", 1 lies at it or above" in Basis(0.5, 0.99, 300, 300, 1, 1).sentence(0)
 
 
 @settings(max_examples=40)

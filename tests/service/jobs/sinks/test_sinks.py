@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from glyphline.service.jobs.disk import Disk
-from glyphline.service.jobs.errors import JobError
-from glyphline.service.jobs.sinks import Format, Layout, choose_format, publish
+from glyphline.service.jobs.errors import JobError, OutputError
+from glyphline.service.jobs.sinks import Format, Layout, choose_format, guess_format, publish
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -120,7 +120,24 @@ def test_a_page_that_has_changed_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         ("out.csv", "jsonl", ("jsonl", False)),
         ("out", "parquet", ("parquet", True)),
         ("out", "xml", ("xml", True)),
+        ("out.NDJSON", None, ("jsonl", False)),
+        ("out.txt", "csv", ("csv", False)),
+        ("parts.2026/", None, ("jsonl", True)),
     ],
 )
 def test_the_name_tells_the_format(output: str, stated: Format | None, expected: tuple[str, bool]) -> None:
     assert choose_format(output, stated) == expected
+
+
+@pytest.mark.parametrize(
+    ("output", "advice"),
+    [
+        ("texts.txt", r"\.jsonl, \.csv or \.parquet .* --format"),
+        ("texts.jsonl.gz", "gz is the ending of no format"),
+        ("texts.xml", "add --format xml"),
+    ],
+)
+def test_an_ending_that_is_not_known_is_refused(output: str, advice: str) -> None:
+    with pytest.raises(OutputError, match=advice):
+        choose_format(output, None)
+    assert guess_format(output) == ("jsonl", False), "what is there already may be called anything"

@@ -127,3 +127,11 @@ def test_what_is_wrong_within_a_zip_file_is_a_row(tmp_path: Path) -> None:
     assert isinstance(fetch(item.picture, LIMITS), RowError)
     with pytest.raises(InputError, match="no zip file"):
         list(read_zip(str(path)))
+
+
+def test_names_of_members_that_are_not_utf8_can_be_written(tmp_path: Path) -> None:
+    path = tar_of(tmp_path / "a.tar", (os.fsdecode(b"caf\xe9.png"), b"x"))
+    (item,) = items_of([str(path)])
+    assert (item.id, item.picture.place()["member"]) == (f"{path}#caf\\xe9.png", "caf\\xe9.png")
+    row = {"source": item.picture.source, "place": item.picture.place()}
+    assert fetch(picture_of(row), LIMITS) == b"x"

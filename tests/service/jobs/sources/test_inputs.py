@@ -40,6 +40,28 @@ def test_a_file_that_is_named_twice_is_refused(folder: Path) -> None:
         list(Inputs((str(folder), str(folder / "007.png"))).chunks(16))
 
 
+def test_references_must_be_those_of_an_image(folder: Path) -> None:
+    (folder / "labels.tsv").write_text("other.png\tone\n")
+    references = load_references(folder / "labels.tsv")
+    with pytest.raises(InputError, match=r"none of the images is listed in labels\.tsv: its names are relative"):
+        Inputs((str(folder),), references=references).check_references("labels.tsv")
+    with pytest.raises(InputError, match="none of the images"):
+        Inputs((str(folder),)).check_references("empty.tsv")
+    (folder / "other.png").touch()
+    Inputs((str(folder),), references=references).check_references("labels.tsv")
+    Inputs(files_from="-", references=references).check_references("labels.tsv")  # it tells its names only once
+
+
+def test_pages_must_be_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    (folder / "p.xml").touch()
+    for paths in (("scans",), ("scans/*.png",), ("s3://bucket/scans/",), ("s3://bucket/*.png",), ()):
+        with pytest.raises(InputError, match=r"name them, as 'pages/\*\.xml'"):
+            Inputs(paths, "list").check_pages()
+    for path in ("scans/p.xml", "scans/*", "s3://bucket/*", "s3://bucket/p.xml", "s3://bucket/*.x*"):
+        Inputs(("scans/000.png", path)).check_pages()
+
+
 def test_a_limit_and_a_sample(folder: Path) -> None:
     whole = [item.id for item in Inputs((str(folder),))]
     assert [item.id for item in Inputs((str(folder),), limit=3)] == whole[:3]

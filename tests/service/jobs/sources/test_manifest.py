@@ -71,6 +71,11 @@ def test_web_addresses_are_read_only_when_that_is_allowed(tmp_path: Path) -> Non
         ("a.csv", "path,id\na.png,1,2\n", "line 2: has 3 values for 2 columns"),
         ("a.csv", "path,id\n,1\n", "line 2: names no picture"),
         ("a.jsonl", '{"path": 1}\n', "line 1: names no picture"),
+        ("a.jsonl", '{"path": "a.png", "text": 12.50}\n', 'line 1: text is 12.5, which is no text; write .* "12.50"'),
+        ("a.jsonl", '{"path": "a.png"}\n{"path": "b.png", "label": 7}\n', "line 2: label is 7, which is no text"),
+        ("a.jsonl", '{"path": "a.png", "id": 1.0}\n', "line 1: id is 1.0, which is no text"),
+        ("a.jsonl", '{"path": "a.png", "text": "\\ud800"}\n', "line 1: text has .* half a character"),
+        ("a.jsonl", '{"path": "\\ud800.png"}\n', "line 1: the picture's name has .* half a character"),
         ("a.jsonl", "{\n", "line 1: not JSON"),
         ("a.jsonl", "[]\n", "line 1: should be a JSON object"),
         ("a.csv", b"path\n\xff.png\n", "not a list that can be read"),
@@ -100,6 +105,9 @@ def test_parquet_lists_and_pictures(tmp_path: Path) -> None:
     assert picture_of({"source": items[3].picture.source, "place": items[3].picture.place()}) == items[3].picture
     parquet.write_table(arrow.table({"png": contents, "id": list("vwxyz")}), tmp_path / "plain.parquet")
     assert [item.id for item in items_of([str(tmp_path / "plain.parquet")])] == list("vwxyz")
+    parquet.write_table(arrow.table({"path": ["a.png"], "text": [12.5]}), tmp_path / "numbers.parquet")
+    with pytest.raises(InputError, match=r"row 1: text is 12\.5, which is no text"):
+        list(items_of([str(tmp_path / "numbers.parquet")]))
     (tmp_path / "none.parquet").write_bytes(b"not Parquet")
     with pytest.raises(InputError, match="no Parquet file"):
         list(items_of([str(tmp_path / "none.parquet")]))

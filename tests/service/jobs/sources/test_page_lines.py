@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from PIL import Image
 
 from glyphline.models.cut import cut_polygon
 from glyphline.models.image import GreyImage, ImageLimits
-from glyphline.service.jobs import InputError, RowError, picture_of
+from glyphline.service.jobs import RowError, picture_of
 from glyphline.service.jobs.pictures import CutPicture, FilePicture, fetch
 from glyphline.service.jobs.sources.found import items_of
 
@@ -95,11 +96,24 @@ def test_boxes_are_cut_from_pages_at_another_resolution(tmp_path: Path) -> None:
     ("content", "reason"),
     [
         ("<html/>", "neither PAGE nor ALTO"),
+        (PAGE[:-20], "is not XML"),
+        ("", "is not XML"),
         ('<PcGts><Page><TextLine><Coords points="1;2"/></TextLine></Page></PcGts>', "line 1: Coords has no points"),
     ],
-    ids=["other", "points"],
+    ids=["other", "cut short", "empty", "points"],
 )
-def test_what_is_no_page_is_told(tmp_path: Path, content: str, reason: str) -> None:
+def test_what_is_no_page_is_one_row_and_stops_no_other(
+    tmp_path: Path, page: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], content: str, reason: str
+) -> None:
+    del page
     (tmp_path / "x.xml").write_text(content)
-    with pytest.raises(InputError, match=rf"x\.xml.*{reason}"):
-        list(items_of([str(tmp_path / "x.xml")]))
+    (tmp_path / "y.xml").write_text(PAGE)
+    (tmp_path / "z.xml").symlink_to(tmp_path / "nothing")
+    broken, *lines, lost = items_of([str(tmp_path / "*.xml")])
+    assert len(lines) == 3
+    assert (broken.id, broken.page, broken.picture.source) == (str(tmp_path / "x.xml"), None, broken.id)
+    error = fetch(broken.picture, LIMITS)
+    assert isinstance(error, RowError)
+    assert error.code == "undecodable_page"
+    assert re.search(rf"x\.xml.*{reason}", error.message)
+    assert fetch(lost.picture, LIMITS) == RowError("file_not_found", "is a link to nothing")

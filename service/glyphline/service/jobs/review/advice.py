@@ -7,6 +7,7 @@ __all__ = ["advice_on"]
 _ADVICE = {
     "empty_image": "The file has no content: fetch it again.",
     "undecodable_image": "Open it with a viewer. If it shows a picture, save that as PNG; else fetch it again.",
+    "undecodable_page": "The PAGE or ALTO file itself is damaged or is none: see the message, and export it again.",
     "image_too_large": "If it is one line of text, allow it with --max-bytes or --max-pixels; a page has to be cut.",
     "image_too_wide": "Cut it where there is space, or read it with a CTC model, which takes longer lines.",
     "image": "The box or polygon that was to be cut does not lie on the page: check it in the list.",

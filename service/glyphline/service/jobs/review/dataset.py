@@ -15,9 +15,9 @@ from glyphline.service.jobs.errors import InputError, OutputError
 from glyphline.service.jobs.review.output import JobOutput
 from glyphline.service.jobs.review.strips import fetch_strip, image_file
 from glyphline.service.jobs.review.texts import same_text
-from glyphline.service.jobs.rows import RowError
+from glyphline.service.jobs.rows import ESCAPED_BYTE, RowError, one_cell
 
-__all__ = ["Written", "label_name", "write_dataset"]
+__all__ = ["Written", "write_dataset"]
 
 _ENDINGS = (*FORMAT_SUFFIXES.values(), ".jpeg", ".tiff")
 
@@ -37,11 +37,6 @@ class Written:
     missing: dict[str, str] = field(default_factory=dict)
 
 
-def label_name(identity: str) -> str:
-    """Returns what stands for a row in `labels.tsv`: its id, in which nothing may end a line or a column."""
-    return "".join(character if character not in "\t\r\n" else f"%{ord(character):02X}" for character in identity)
-
-
 def write_dataset(output: JobOutput, labels: Path, folder: Path, *, allow_http: bool = False) -> Written:
     """Writes a folder of pictures with `labels.tsv`, as training reads it.
 
@@ -57,7 +52,7 @@ def write_dataset(output: JobOutput, labels: Path, folder: Path, *, allow_http: 
         OSError: If something cannot be written.
     """
     texts = _read(labels)
-    rows = {name: row for row in output if (name := label_name(row["id"])) in texts}
+    rows = {name: row for row in output if (name := one_cell(row["id"])) in texts}
     strange = [name for name in texts if name not in rows]
     if strange:
         more = f" and {len(strange) - 1:,} more" if len(strange) > 1 else ""
@@ -107,7 +102,8 @@ def _read(path: Path) -> Mapping[str, str]:
 
 def _file_name(identity: str, suffix: str, taken: set[str]) -> str:
     """Makes of an id a name within the folder, like it and of no other row: what tells writers apart stays in it."""
-    parts = [part for part in PurePosixPath(identity.replace("\\", "/")).parts if part not in ("/", "..", ".")]
+    identity = ESCAPED_BYTE.sub(r"_\1", identity).replace("\\", "/")
+    parts = [part for part in PurePosixPath(identity).parts if part not in ("/", "..", ".")]
     clean = "/".join("".join(c if c.isprintable() and c not in ':*?"<>|#' else "_" for c in part) for part in parts)
     path = PurePosixPath(clean or "strip")
     stem = str(path.with_suffix("")) if path.suffix.lower() in _ENDINGS else str(path)

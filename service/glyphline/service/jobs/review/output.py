@@ -14,7 +14,7 @@ from typing import Any
 from glyphline.models.image import ImageLimits
 from glyphline.service.jobs.beginning import SUMMARY, stored_settings
 from glyphline.service.jobs.errors import InputError, OutputError
-from glyphline.service.jobs.sinks import Layout, choose_format
+from glyphline.service.jobs.sinks import Layout, guess_format
 from glyphline.service.jobs.sinks.parquet import check_parquet
 from glyphline.service.jobs.storage import is_uri
 
@@ -36,12 +36,14 @@ class JobOutput:
         files: Files of rows in their order.
         settings: Those that the job keeps of itself; empty where its folder is gone.
         finished: Whether all rows are there.
+        formats: Formats of files whose names end otherwise.
     """
 
     name: str
     files: tuple[Path, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
+    formats: Mapping[Path, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Row]:
         """Reads the rows, one after another.
@@ -51,7 +53,8 @@ class JobOutput:
             OSError: If one cannot be read.
         """
         for path in self.files:
-            yield from _READERS.get(path.suffix.lower(), _read_jsonl)(path)
+            kind = self.formats.get(path, path.suffix.lower().lstrip("."))
+            yield from _READERS.get(kind, _read_jsonl)(path)
 
     @property
     def limits(self) -> ImageLimits:
@@ -78,7 +81,7 @@ def open_output(name: str) -> JobOutput:
     Raises:
         InputError: If there is no such output, or it holds no row so far.
     """
-    chosen, folder = choose_format(name, None)
+    chosen, folder = guess_format(name)
     layout = Layout.of(name, chosen, folder=folder)
     try:
         settings = (stored_settings(layout) or {}).get("settings", {})
@@ -94,12 +97,13 @@ def open_output(name: str) -> JobOutput:
         if settings:
             raise InputError(f"{name}: the job has no rows yet")
         raise InputError(f"{name}: no output of `glyphline transcribe` is there")
-    if any(path.suffix == ".parquet" for path in files):
+    formats = {} if layout.folder else {layout.output: layout.format}
+    if any(formats.get(path, path.suffix.lstrip(".")) == "parquet" for path in files):
         try:
             check_parquet()
         except OutputError as error:
             raise InputError(str(error)) from error
-    return JobOutput(name, tuple(files), settings, not settings or (layout.job / SUMMARY).exists())
+    return JobOutput(name, tuple(files), settings, not settings or (layout.job / SUMMARY).exists(), formats)
 
 
 def _published(layout: Layout) -> Iterator[Path]:
@@ -174,4 +178,4 @@ def _read_parquet(path: Path) -> Iterator[Row]:
         raise InputError(f"{path}: not Parquet that can be read: {error}") from error
 
 
-_READERS = {".csv": _read_csv, ".parquet": _read_parquet}
+_READERS = {"csv": _read_csv, "parquet": _read_parquet}

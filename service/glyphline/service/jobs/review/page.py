@@ -15,11 +15,10 @@ from string import Template
 from typing import Any
 
 from glyphline.service.jobs.review.advice import advice_on
-from glyphline.service.jobs.review.dataset import label_name
 from glyphline.service.jobs.review.selection import Chosen
 from glyphline.service.jobs.review.strips import Strip
 from glyphline.service.jobs.review.texts import marked, pieces_of, same_text
-from glyphline.service.jobs.rows import RowError
+from glyphline.service.jobs.rows import RowError, one_cell
 
 __all__ = ["Review", "render_page", "script_text"]
 
@@ -100,7 +99,7 @@ def _hash(content: str) -> str:
 def _row(chosen: Chosen, strip: Strip | RowError) -> dict[str, Any]:
     """Makes what the script is told of a row."""
     row = chosen.row
-    values: dict[str, Any] = {"name": label_name(row["id"]), "id": row["id"], "reason": chosen.reason}
+    values: dict[str, Any] = {"name": one_cell(row["id"]), "id": row["id"], "reason": chosen.reason}
     if isinstance(strip, Strip):
         values |= {"picture": strip.uri, "width": strip.width, "height": strip.height}
     elif chosen.reason != "error":

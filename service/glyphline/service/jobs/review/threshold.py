@@ -13,6 +13,7 @@ import numpy as np
 from glyphline.models.decoding.confidence import coverage_at_accuracy
 from glyphline.models.error_rate import wilson_interval
 from glyphline.service.jobs.review.texts import same_text
+from glyphline.service.jobs.wording import counted, there_are
 
 __all__ = ["Basis", "find_basis", "needed_references"]
 
@@ -39,21 +40,24 @@ class Basis:
     right: int = 0
 
     def sentence(self, shown: int) -> str:
-        """Says for people how rows were chosen, of which `shown` are."""
+        """Says for people how rows were chosen, of which `shown` are for their confidence alone."""
         if self.accuracy is None:
             return f"Readings with a confidence below {self.threshold:g}, as asked."
         asked = f"{self.accuracy * 100:.4g} %"
         if self.threshold is None:
+            least = "The least sure reading" if shown == 1 else f"The {shown:,} least sure readings"
             return (
-                f"The {shown:,} least sure readings: the confidence from which on {asked} are right is not known. To"
-                f" find it takes {self.needed:,} rows with references, and there are {self.references:,}."
+                f"{least if shown else 'No reading for its confidence alone'}: the confidence from which on {asked} are"
+                f" right is not known. To find it takes {self.needed:,} rows with references, and"
+                f" {there_are(self.references)}."
             )
-        of = f"of the {self.references:,} rows with references"
+        of = f"of the {counted(self.references, 'row')} with references"
         if math.isinf(self.threshold):
             return f"All readings are doubtful: {of}, no confidence sets {asked} right ones apart."
         low, high = (bound * 100 for bound in wilson_interval(self.right, self.accepted))
+        lie = "1 lies" if self.accepted == 1 else f"{self.accepted:,} lie"
         return (
-            f"Readings with a confidence below {self.threshold:.4f}: {of}, {self.accepted:,} lie at it or above, and"
+            f"Readings with a confidence below {self.threshold:.4f}: {of}, {lie} at it or above, and"
             f" {self.right / self.accepted * 100:.2f} % of these are right (95 %: {low:.2f} to {high:.2f} %)."
         )
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from glyphline.service.jobs.disk import Disk
 from glyphline.service.jobs.sinks.filled import write_filled
-from glyphline.service.jobs.sinks.layout import FORMATS, Format, Layout, choose_format
+from glyphline.service.jobs.sinks.layout import FORMATS, Format, Layout, choose_format, guess_format
 from glyphline.service.jobs.sinks.parquet import check_parquet, write_parquet
 from glyphline.service.jobs.sinks.table import write_csv
 
-__all__ = ["FORMATS", "Format", "Layout", "check_parquet", "choose_format", "publish"]
+__all__ = ["FORMATS", "Format", "Layout", "check_parquet", "choose_format", "guess_format", "publish"]
 
 
 def publish(layout: Layout, part: int, disk: Disk) -> None:

@@ -8,11 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["FORMATS", "Format", "Layout", "choose_format"]
+from glyphline.service.jobs.errors import OutputError
+
+__all__ = ["FORMATS", "Format", "Layout", "choose_format", "guess_format"]
 
 Format = Literal["jsonl", "csv", "parquet", "xml"]
 FORMATS: tuple[Format, ...] = ("jsonl", "csv", "parquet", "xml")
 PART_ROWS = 100_000
+_BY_ENDING: dict[str, Format] = {
+    "jsonl": "jsonl",
+    "ndjson": "jsonl",
+    "json": "jsonl",
+    "csv": "csv",
+    "parquet": "parquet",
+}
 _PART = re.compile(r"\.?part-\d{6}\.(jsonl|csv|parquet)(\.new)?")
 
 
@@ -75,11 +84,32 @@ def choose_format(output: str, stated: Format | None) -> tuple[Format, bool]:
         output: As it was given: a folder ends with `/` or is there already; XML and Parquet without an ending are
             written to folders too.
         stated: The format that was asked for, if any.
+
+    Raises:
+        OutputError: If no format was asked for, and the name's ending is that of none.
     """
-    suffix = os.path.splitext(output)[1].lower().lstrip(".")
-    known = {"jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl", "csv": "csv", "parquet": "parquet"}
-    folder = output.endswith(("/", os.sep)) or os.path.isdir(output) or stated == "xml"
-    if stated is None:
-        by_name: dict[str, Format] = {"csv": "csv", "parquet": "parquet"}
-        stated = by_name.get(suffix, "jsonl")
-    return stated, folder or (stated == "parquet" and suffix not in known)
+    ending = _ending(output)
+    if stated is None and ending and ending not in _BY_ENDING and not _is_folder(output):
+        raise OutputError(f"{output}: .{ending} is the ending of no format; {_advice(ending)}")
+    return guess_format(output, stated)
+
+
+def guess_format(output: str, stated: Format | None = None) -> tuple[Format, bool]:
+    """Tells the same of a name that may end in anything, as that of an output which is there already may."""
+    ending = _ending(output)
+    chosen = stated or _BY_ENDING.get(ending, "jsonl")
+    return chosen, _is_folder(output) or chosen == "xml" or (chosen == "parquet" and ending not in _BY_ENDING)
+
+
+def _ending(output: str) -> str:
+    return os.path.splitext(output)[1].lower().lstrip(".")
+
+
+def _is_folder(output: str) -> bool:
+    return output.endswith(("/", os.sep)) or os.path.isdir(output)
+
+
+def _advice(ending: str) -> str:
+    if ending == "xml":
+        return "PAGE and ALTO files are filled in within a folder: name that, and add --format xml"
+    return "name a file that ends in .jsonl, .csv or .parquet or a folder with / at its end, or say --format too"

@@ -20,9 +20,10 @@ from glyphline.service.jobs.sources.parquet import read_parquet
 from glyphline.service.jobs.sources.tiff import TIFF_SUFFIXES, pages_of
 from glyphline.service.jobs.storage import check_allowed, find_remote, is_uri
 
-__all__ = ["check_paths", "items_of", "paths_from_list"]
+__all__ = ["check_paths", "items_of", "names_pages", "paths_from_list"]
 
 _MANIFESTS = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
+_PAGES = ".xml"
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
@@ -64,6 +65,22 @@ def check_paths(paths: Sequence[str], *, allow_http: bool = False) -> None:
             next(iter(_matches(path)))
 
 
+def names_pages(paths: Iterable[str]) -> bool:
+    """Whether a PAGE or ALTO file may be among what `paths` name; a folder is searched for pictures alone."""
+    return any(
+        _may_match_pages(path)
+        if is_uri(path)
+        else any(suffix_of(match) == _PAGES and not os.path.isdir(match) for match in _matches(path))
+        for path in paths
+    )
+
+
+def _may_match_pages(uri: str) -> bool:
+    """Whether a URI's name allows for such a file: a storage is not asked twice what a pattern matches."""
+    suffix = suffix_of(uri)
+    return suffix == _PAGES or (glob.has_magic(uri) and (not suffix or glob.has_magic(suffix)))
+
+
 def paths_from_list(stream: BinaryIO) -> Iterator[str]:
     """Yields one path a line of `stream`; blank lines are skipped. Paths are neither searched nor matched."""
     for line in stream:
@@ -84,7 +101,7 @@ def _items_in(file: str, allow_http: bool) -> Iterator[Item]:
         return read_tar(file)
     if suffix == ".zip":
         return read_zip(file)
-    if suffix == ".xml":
+    if suffix == _PAGES:
         return read_page_lines(file)
     return _images_in(file)
 

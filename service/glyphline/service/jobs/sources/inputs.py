@@ -16,11 +16,11 @@ from glyphline.service.jobs.items import Chunk, Item, chunks_of
 from glyphline.service.jobs.pictures import FilePicture, Picture, RefusedPicture
 from glyphline.service.jobs.references import reference_key
 from glyphline.service.jobs.rows import printable
-from glyphline.service.jobs.sources.found import check_paths, items_of, paths_from_list
+from glyphline.service.jobs.sources.found import check_paths, items_of, names_pages, paths_from_list
 from glyphline.service.jobs.sources.identities import Identities
 from glyphline.service.jobs.storage import check_allowed
 
-__all__ = ["STANDARD_INPUT", "Inputs"]
+__all__ = ["STANDARD_INPUT", "Inputs", "unlisted"]
 
 STANDARD_INPUT = "-"
 _SCALE = 2**64
@@ -52,6 +52,23 @@ class Inputs:
             check_paths(self.paths, allow_http=self.allow_http)
         if self.files_from not in (None, STANDARD_INPUT) and not os.path.isfile(str(self.files_from)):
             raise InputError(f"{self.files_from}: no such file")
+
+    def check_pages(self) -> None:
+        """Raises InputError if there cannot be a PAGE or ALTO file among them, in which texts could be filled in."""
+        if not names_pages(self.paths):
+            raise InputError(
+                "--format xml fills texts in PAGE and ALTO files, and no input is one: name them, as 'pages/*.xml';"
+                " folders are searched for pictures, and --files-from lists pictures"
+            )
+
+    def check_references(self, name: object) -> None:
+        """Raises InputError if no item has its text in `references`. Goes through them as far as the first that has.
+
+        Args:
+            name: What the references are called.
+        """
+        if self.repeatable and all(self._reference_of(item) is None for item in self):
+            raise InputError(unlisted("none of the images", name))
 
     @property
     def repeatable(self) -> bool:
@@ -91,10 +108,14 @@ class Inputs:
         for item in self._all():
             if self.sample is not None and not _drawn(item.id, self.sample):
                 continue
-            if self.references and item.reference is None and isinstance(item.picture, FilePicture):
-                reference = self.references.get(reference_key(item.picture.source))
+            if item.reference is None and (reference := self._reference_of(item)) is not None:
                 item = dataclasses.replace(item, reference=reference)  # noqa: PLW2901
             yield item
+
+    def _reference_of(self, item: Item) -> str | None:
+        if not self.references or not isinstance(item.picture, FilePicture):
+            return None
+        return self.references.get(reference_key(item.picture.source))
 
     def _all(self) -> Iterator[Item]:
         yield from items_of(self.paths, allow_http=self.allow_http)
@@ -111,6 +132,14 @@ class Inputs:
         except InputError as error:
             picture = RefusedPicture(path, "address_refused", str(error))
         return Item(printable(path), picture)
+
+
+def unlisted(images: str, name: object) -> str:
+    """Says that images have no text in a file of references, and what to look for."""
+    return (
+        f"{images} is listed in {name}: its names are relative to its folder, and it must name the very files that"
+        " are read"
+    )
 
 
 def _drawn(identity: str, share: float) -> bool:

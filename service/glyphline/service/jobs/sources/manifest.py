@@ -60,6 +60,10 @@ def item_of(values: Mapping[str, Any], path: str, place: str, *, allow_http: boo
     name = next((values[column] for column in PATH_COLUMNS if values.get(column)), None)
     if not isinstance(name, str):
         raise InputError(f"{place}: names no picture; its column is called {', '.join(PATH_COLUMNS[:4])} or the like")
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{place}: the picture's name has {name[error.start]!r}, which is half a character") from error
     source = join(path.rpartition("/")[0] if is_uri(path) else os.path.dirname(path), name)
     picture: Picture = FilePicture(source)
     suffix = ""
@@ -76,13 +80,26 @@ def item_of(values: Mapping[str, Any], path: str, place: str, *, allow_http: boo
         picture = CutPicture(picture, ((x, y), (x + w - 1, y + h - 1)))
         suffix += f"#{x:g},{y:g},{w:g},{h:g}"
     stated = values.get("id")
-    identity = printable(source) + suffix if stated in (None, "") else str(stated)
-    return Item(identity, picture, _reference(values))
+    if isinstance(stated, int) and not isinstance(stated, bool):  # which is written in one way only
+        stated = str(stated)
+    identity = printable(source) + suffix if stated in (None, "") else _text(stated, "id", place)
+    return Item(identity, picture, _reference(values, place))
 
 
-def _reference(values: Mapping[str, Any]) -> str | None:
-    text = next((values[column] for column in REFERENCE_COLUMNS if values.get(column) is not None), None)
-    return None if text is None else unicodedata.normalize("NFC", str(text))
+def _reference(values: Mapping[str, Any], place: str) -> str | None:
+    column = next((column for column in REFERENCE_COLUMNS if values.get(column) is not None), None)
+    return None if column is None else unicodedata.normalize("NFC", _text(values[column], column, place))
+
+
+def _text(value: object, name: str, place: str) -> str:
+    """Returns a text as it stands in the list. A number is none: 12.50 has become 12.5 on the way here."""
+    if not isinstance(value, str):
+        raise InputError(f'{place}: {name} is {value!r}, which is no text; write it as a text, as "12.50"')
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{place}: {name} has {value[error.start]!r}, which is half a character") from error
+    return value
 
 
 def _box(values: Mapping[str, Any], place: str) -> tuple[float, float, float, float] | None:
