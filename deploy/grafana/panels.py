@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Any, Literal
 
 __all__ = ["Json", "Panel", "Query", "Row", "annotation", "lay_out", "quantiles", "share", "stat", "variable"]
@@ -12,17 +13,17 @@ Json = dict[str, Any]
 Kind = Literal["stat", "timeseries", "heatmap", "table"]
 
 COLUMNS = 24  # of Grafana's grid
-_NAMES = {0.1: "a tenth", 0.5: "half", 0.95: "95 %", 0.99: "99 %"}
+_SHARES = {0.1: "a tenth", 0.5: "half", 0.95: "95 %", 0.99: "99 %"}
 DATA_SOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 _SERVER = 'job=~"$job", instance=~"$instance"'
-_RECORDED = 'job=~"$job", model=~"$model", version=~"$version"'
 # What may stand between the braces of a query for what the variables above the dashboard choose.
 _SELECTORS = {
     "SERVER": _SERVER,
     "MODEL": f'{_SERVER}, model=~"$model", version=~"$version"',
     "CALLS": f'{_SERVER}, grpc_service=~"glyphline.+|inference.+"',
     "READS": f'{_SERVER}, grpc_service="glyphline.recognition.v1.RecognitionService", grpc_method="Recognize"',
-    "RECORDED": _RECORDED,
+    # Recorded series have fewer labels.
+    "RECORDED": 'job=~"$job", model=~"$model", version=~"$version"',
     "RECORDED_OF_MODEL": 'job=~"$job", model=~"$model"',
     "RECORDED_OF_JOB": 'job=~"$job"',
 }
@@ -60,7 +61,7 @@ class Panel:
         description: What to see in it, behind the panel's "i".
         queries: What is asked.
         unit: Grafana's name of the unit.
-        steps: From which value on which colour holds, rising; green below.
+        steps: From which value on which colour holds, rising; green below, or blue if there are none.
         falling: Whether low values are the bad ones: red below the first step.
         width: Columns of 24.
         height: Rows.
@@ -93,7 +94,9 @@ class Panel:
             "description": self.description,
             "datasource": DATA_SOURCE,
             "gridPos": {"h": self.height, "w": self.width, "x": left, "y": top},
-            "targets": [self._target(letter, query) for letter, query in zip("ABCDEF", self.queries, strict=False)],
+            "targets": [
+                self._target(letter, query) for letter, query in zip(ascii_uppercase, self.queries, strict=False)
+            ],
             "fieldConfig": {"defaults": self._defaults(), "overrides": []},
             "options": _OPTIONS[self.kind],
         } | self._transformations()
@@ -183,7 +186,7 @@ _OPTIONS: dict[Kind, Json] = {
 
 def stat(title: str, description: str, expression: str, **more: Any) -> Panel:  # noqa: ANN401  # as Panel has them
     """Returns a panel with one number, for the top of the dashboard."""
-    return Panel("stat", title, description, [Query(expression)], **({"width": 4, "height": 4} | more))
+    return Panel("stat", title, description, [Query(expression)], width=4, height=4, **more)
 
 
 def share(part: str, whole: str) -> str:
@@ -207,7 +210,7 @@ def quantiles(
     return [
         Query(
             f"histogram_quantile({each}, sum by ({labels}) (rate({buckets}[{window}])))",
-            f"{legend} {_NAMES[each]}".strip(),
+            f"{legend} {_SHARES[each]}".strip(),
         )
         for each in shares
     ]
@@ -218,7 +221,7 @@ class Row:
     """Panels under one heading."""
 
     title: str
-    panels: Sequence[Panel] = field(default_factory=tuple)
+    panels: Sequence[Panel]
 
 
 def lay_out(rows: Iterable[Row]) -> Iterator[Json]:
