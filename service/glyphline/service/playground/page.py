@@ -62,7 +62,7 @@ def build_page(reader: Reader, chosen: Model | None = None, limits: ImageLimits 
                 with gradio.Row():
                     labels = [each.label for each in models]
                     model = gradio.Dropdown(labels, value=chosen.label if chosen else labels[0], label="Model")
-                    allowed = gradio.Textbox(label="Allowed characters", placeholder="all that the model can write")
+                    allowed = gradio.Textbox(label="Allowed characters", placeholder="all")
                 decoder = gradio.Radio(list(DECODERS), value=_USUAL.decoder, label="Decoder")
                 with gradio.Row():
                     alternatives = gradio.Slider(

@@ -52,7 +52,7 @@ def _characters(best: Alternative) -> str:
     if not best.tokens:
         return ""
     items = "".join(_character(token) for token in best.tokens)
-    return f'<h3>Confidence of each character</h3><ol class="characters">{items}</ol>'
+    return f'<h2>Confidence of each character</h2><ol class="characters">{items}</ol>'
 
 
 def _character(token: Token) -> str:
@@ -72,7 +72,7 @@ def _alignment(shown: Shown, best: Alternative) -> str:
     spans = "; ".join(f"{token.text} from {token.span[0]:.0f} to {token.span[1]:.0f}" for token in placed if token.span)
     said = f"The strip with a box around each character, in pixels: {spans}" if placed else "The strip"
     return (
-        '<h3>Where each character was found</h3><div class="strip" tabindex="0" role="region" aria-label="Alignment">'
+        '<h2>Where each character was found</h2><div class="strip" tabindex="0" role="region" aria-label="Alignment">'
         f'<img src="{address}" width="{drawing.width}" height="{drawing.height}" style="--width: {drawing.width}px" '
         f'alt="{escape(said)}"></div>'
     )
@@ -86,7 +86,7 @@ def _alternatives(alternatives: tuple[Alternative, ...]) -> str:
         for number, each in enumerate(alternatives, 1)
     )
     return (
-        '<h3 id="alternatives">Alternatives, best first by the search</h3>'
+        '<h2 id="alternatives">Alternatives, best first by the search</h2>'
         '<table class="alternatives" aria-labelledby="alternatives">'
         '<thead><tr><th scope="col">Rank</th><th scope="col">Text</th><th scope="col">Confidence</th></tr></thead>'
         f"<tbody>{rows}</tbody></table>"
