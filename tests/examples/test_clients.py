@@ -103,3 +103,15 @@ def test_clients_say_what_they_cannot_read_and_read_the_rest(target: str, name: 
 def test_clients_are_short(name: str) -> None:
     lines = (CLIENTS / PROGRAMS[name][-1]).read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 60
+
+
+def test_the_page_on_the_protocol_reads_two_strips(target: str) -> None:
+    """Its Python is a program as it stands, but for the address."""
+    command_of("read_triton.py")
+    page = (ROOT / "docs" / "open-inference.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    command = [sys.executable, "-c", program.replace("localhost:50051", target)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("[b'43434' b'758']")
+    assert done.stdout.endswith("[0 0]\n")
