@@ -12,7 +12,6 @@ __all__ = [
     "AUTOMATIC",
     "BEAM",
     "DECODERS",
-    "DEFAULT_BEAM_WIDTH",
     "GREEDY",
     "Choices",
     "Model",
@@ -22,7 +21,7 @@ __all__ = [
 
 AUTOMATIC, GREEDY, BEAM = "Automatic", "Greedy", "Beam search"
 DECODERS = (AUTOMATIC, GREEDY, BEAM)
-DEFAULT_BEAM_WIDTH = 10
+_BEAM_WIDTH = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class Choices:
     """
 
     decoder: str = AUTOMATIC
-    beam_width: int = DEFAULT_BEAM_WIDTH
+    beam_width: int = _BEAM_WIDTH
     alternatives: int = 3
     allowed: str = ""
 
@@ -86,11 +85,11 @@ class Choices:
         if self.decoder == AUTOMATIC:
             own_width = defaults.beam_width if defaults.name == "beam" else 1
             searches = self.alternatives > own_width
-            width = max(DEFAULT_BEAM_WIDTH, self.alternatives)
+            width = max(_BEAM_WIDTH, self.alternatives)
         named = "beam" if searches else "greedy" if self.decoder == GREEDY else None
         options = DecodingOptions(
             decoder=named,  # type: ignore[arg-type]  # mypy takes it for any str
-            beam_width=width if searches else DEFAULT_BEAM_WIDTH,
+            beam_width=width if searches else _BEAM_WIDTH,
             max_alternatives=1 if self.decoder == GREEDY else self.alternatives,
             allowed_characters=self.allowed or None,
             token_details=True,
