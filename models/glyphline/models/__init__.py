@@ -1,5 +1,7 @@
 """Pixels to text: images, bundles, networks in ONNX Runtime, decoding and error rates."""
 
+import os
+
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.error_rate import EditCounts, ErrorRate, edit_counts, evaluate_pairs
 from glyphline.models.errors import (
@@ -52,3 +54,7 @@ __all__ = [
     "read_header",
     "read_image",
 ]
+
+# Whatever reads images tells nobody: ONNX Runtime, from 1.32 on, sends Microsoft notes of its use unless this is set
+# before it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
