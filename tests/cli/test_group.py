@@ -5,6 +5,8 @@ import sys
 import pytest
 
 from glyphline.cli.exit_codes import ExitCode
+from glyphline.cli.group import _message
+from glyphline.models.errors import DeviceError
 
 PROGRAM = """
 import os
@@ -38,3 +40,9 @@ def test_a_standard_output_that_nobody_reads_ends_the_command_quietly() -> None:
     with os.fdopen(theirs, "wb") as output:
         done = subprocess.run([sys.executable, "-c", PROGRAM], stdout=output, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (ExitCode.PIPE_CLOSED, b"")
+
+
+def test_the_option_that_helps_is_named_where_there_is_one() -> None:
+    error = DeviceError("device 'cuda' is not available; or choose device 'cpu', or allow falling back to the CPU")
+    assert _message(error, {"--device"}) == "device 'cuda' is not available; or choose device 'cpu'"
+    assert _message(error, {"--allow-cpu-fallback"}).endswith("'cpu', or pass --allow-cpu-fallback")

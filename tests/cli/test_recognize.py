@@ -126,6 +126,15 @@ def test_file_names_in_any_script(glyphline: Command, texts: dict[str, str], tmp
     assert glyphline("recognize", names[2], cwd=tmp_path).stdout == f"latin\\xe9.png\t{text}\n"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="names of files have no such characters")
+def test_what_would_end_a_cell_is_escaped(invoke: Command, texts: dict[str, str], tmp_path: Path) -> None:
+    path, text = next(iter(texts.items()))
+    shutil.copyfile(path, tmp_path / "a\tb\n.png")
+    done = invoke("recognize", "a\tb\n.png", "c\nd.png", cwd=tmp_path)
+    assert done.stdout == f"a%09b%0A.png\t{text}\n"
+    assert done.stderr == "glyphline recognize: c%0Ad.png: No such file or directory\n"
+
+
 def test_show_draws_beside_the_picture(invoke: Command, texts: dict[str, str], tmp_path: Path) -> None:
     path, text = next(iter(texts.items()))
     copy = tmp_path / "strip.img"
@@ -203,7 +212,9 @@ def test_a_device_that_is_not_there(invoke: Command, texts: dict[str, str], tmp_
     for command in (["recognize", path], ["transcribe", path, "-o", "-", "--workers", "1"]):
         done = invoke(*command, "--device", "cuda")
         assert done.returncode == ExitCode.MODEL, done.stderr
-        assert "cuda" in done.stderr.lower()
+        assert "device 'cuda' is not available" in done.stderr
+        assert "pip install 'glyphline[gpu]'" in done.stderr
+        assert done.stderr.endswith("or choose device 'cpu', or pass --allow-cpu-fallback\n")
         assert "Traceback" not in done.stderr
     done = invoke("recognize", path, "--device", "cuda", "--allow-cpu-fallback")
     assert (done.returncode, done.stdout) == (0, f"{path}\t{text}\n")

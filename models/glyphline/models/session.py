@@ -295,4 +295,8 @@ def _explain_missing(device: Device, provider: str, reason: str) -> str:
             f"provider 'tensorrt' is not available: {reason}. It needs 'glyphline[gpu]' and the TensorRT that ONNX "
             "Runtime was built with, as in 'pip install \"tensorrt-cu13<11\"'; or leave --provider out"
         )
-    return f"device {device!r} is not available: {reason}. Allow falling back to the CPU, or choose device 'cpu'"
+    return (
+        f"device {device!r} is not available: {reason}. It needs an NVIDIA GPU that nvidia-smi lists, and"
+        " 'glyphline[gpu]' in place of 'glyphline[cpu]' (pip uninstall onnxruntime; pip install 'glyphline[gpu]'); or"
+        " choose device 'cpu', or allow falling back to the CPU"
+    )

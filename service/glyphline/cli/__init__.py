@@ -18,6 +18,7 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Loads the commands, runs the one that the command line names, and exits with its code."""
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else gRPC tells of every try to connect, beside our own messages
     try:
         from glyphline.cli.application import main as run
 

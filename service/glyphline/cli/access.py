@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,22 @@ from glyphline.cli.exit_codes import CommandError
 
 if TYPE_CHECKING:
     import grpc
+
+    from glyphline.service.client import Client
+
+# What to do about a connection that does not come about, by the reason that the client gives.
+_ADVICE = {
+    "TLS_NOT_SPOKEN": "leave out --tls and --tls-ca, or ask the port that has TLS",
+    "CERTIFICATE_EXPIRED": "whoever runs it has to renew it; or is this machine's clock wrong?",
+    "CERTIFICATE_NOT_TRUSTED": "name the file of the authority that signed it by --tls-ca",
+    "CERTIFICATE_OF_ANOTHER_NAME": "ask by a name that stands in it: --server is compared with it",
+    "GRPC_NOT_SPOKEN": "is it the port of the metrics, or a web server? `glyphline serve` tells its own port",
+    "CONNECTION_CLOSED": "if it has TLS, add --tls or --tls-ca; if it asks for a certificate, --tls-certificate and "
+    "--tls-key as well",
+    "UNAUTHENTICATED": "--token-file names the file of one",
+}
+_SCHEMES = ("dns", "unix", "unix-abstract", "ipv4", "ipv6", "vsock", "xds")  # that gRPC knows
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<rest>[^/]*)", re.IGNORECASE)
 
 TlsOption = Annotated[
     bool, typer.Option("--tls", help="With --server: connect over TLS, trusting the usual authorities.")
@@ -44,6 +61,43 @@ TokenFileOption = Annotated[
 ]
 
 
+def check_target(target: str) -> None:
+    """Refuses what is no address of a server: gRPC would only say that it cannot be reached.
+
+    Raises:
+        CommandError: If it is none; the message says how to write it.
+    """
+    scheme, _, _ = target.partition(":")
+    if scheme.lower() in _SCHEMES:
+        return
+    said = f"--server {target}"
+    if url := _URL.match(target):
+        encrypted = "; --tls encrypts the way" if url["scheme"].lower() in ("https", "grpcs") else ""
+        raise CommandError(f"{said}: give {url['rest'] or 'HOST:PORT'} alone, without {url['scheme']}://{encrypted}")
+    if "/" in target or not target.strip():
+        raise CommandError(f"{said}: give host and port alone, as host:50051")
+    if "," in target:
+        raise CommandError(f"{said}: give one server; `glyphline transcribe` can ask several")
+    host, _, port = target.rpartition(":")
+    if (":" in host and not host.startswith("[")) or target.endswith("]"):
+        raise CommandError(f"{said}: write an IPv6 address in brackets, and its port behind, as [::1]:50051")
+    if not host:
+        raise CommandError(f"{said}: give its port as well, as {port if port and not port.isdigit() else 'host'}:50051")
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
+        raise CommandError(f"{said}: a port is a number from 1 to 65535, as in host:50051")
+
+
+def advised(reason: str, message: str) -> str:
+    """Adds to a client's message what to do about it.
+
+    Args:
+        reason: The reason that the client gives.
+        message: Its message.
+    """
+    advice = _ADVICE.get(reason)
+    return f"{message}; {advice}" if advice else message
+
+
 @dataclass(frozen=True, slots=True)
 class ServerAccess:
     """What a server is shown.
@@ -66,6 +120,21 @@ class ServerAccess:
     def over_tls(self) -> bool:
         """Whether the connection is encrypted."""
         return self.tls or any((self.ca, self.certificate, self.key))
+
+    def client(self, target: str, timeout: float) -> Client:
+        """Makes a client of a server.
+
+        Args:
+            target: Its address.
+            timeout: Seconds that a call may take, further tries included.
+
+        Raises:
+            CommandError: If the address is none, a file cannot be used, or anybody on the way could read the token.
+        """
+        from glyphline.service.client import Client
+
+        check_target(target)
+        return Client(target, timeout=timeout, credentials=self.credentials(), token=self.token(target))
 
     def credentials(self) -> grpc.ChannelCredentials | None:
         """Makes the credentials of the connection.
@@ -98,7 +167,8 @@ class ServerAccess:
             return None
         if not self.over_tls and not stays_here(target):
             raise CommandError(
-                f"--token-file without TLS lets anybody on the way to {target} read the token; add --tls"
+                f"--token-file (or GLYPHLINE_TOKEN_FILE) without TLS lets anybody on the way to {target} read the"
+                " token; add --tls, or --tls-ca with the authority of the server's certificate"
             )
         try:
             token = self.token_file.read_text(encoding="ascii").strip()

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from glyphline.cli.access import advised
 from glyphline.cli.exit_codes import CommandError
 from glyphline.cli.group import tell
 from glyphline.cli.guides import tell_left_out
@@ -18,6 +19,7 @@ from glyphline.service.jobs import Engine, LocalEngine, ModelIdentity, WorkerSet
 
 if TYPE_CHECKING:
     from glyphline.cli.transcribing import Reading
+    from glyphline.service.client import Client
 
 __all__ = ["Opened", "open_engine"]
 
@@ -86,17 +88,14 @@ def _prepare(reading: Reading) -> tuple[WorkerSettings, ModelIdentity]:
 def _server_engine(reading: Reading) -> Iterator[Opened]:
     """Connects to every server and makes sure that all that answer hold the same model; the others are left out."""
     from glyphline.models.bundle import DecoderDefaults
-    from glyphline.service.client import Client, ModelInfo, UnavailableError
+    from glyphline.service.client import ModelInfo, UnavailableError
     from glyphline.service.jobs.engines.server import ServerEngine, ServerPlan
 
-    credentials = reading.access.credentials()
     with ExitStack() as stack:
         answering: dict[str, Client] = {}
         known: ModelInfo | None = None
         for target in reading.servers:
-            client = stack.enter_context(
-                Client(target, timeout=reading.timeout, credentials=credentials, token=reading.access.token(target))
-            )
+            client = stack.enter_context(reading.access.client(target, reading.timeout))
             try:
                 # The first to answer says which model and version; the others must have the same.
                 info = client.get_model(
@@ -105,7 +104,9 @@ def _server_engine(reading: Reading) -> Iterator[Opened]:
             except UnavailableError as error:
                 if target == reading.servers[-1] and not answering:
                     raise
-                tell(f"{target} is left out, as it does not answer: {error.message}", "transcribe")
+                tell(
+                    f"{target} is left out, as it does not answer: {advised(error.reason, error.message)}", "transcribe"
+                )
                 continue
             if known and info.sha256 != known.sha256:
                 raise CommandError(

@@ -12,9 +12,12 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from glyphline.cli.access import advised
 from glyphline.cli.exit_codes import ExitCode, exit_code_of
 
 _GIVEN = "glyphline.given"
+
+_FALLBACK, _FALLBACK_OPTION = "allow falling back to the CPU", "--allow-cpu-fallback"  # as models say it, and we
 
 # Options whose names are not those of the fields that they set.
 _SHORTER = {"allowed_characters": "--allowed", "max_alternatives": "--alternatives"}
@@ -120,6 +123,16 @@ def tell(message: str, command: str | None = None) -> None:
 
 
 def _message(error: Exception, options: set[str]) -> str:
+    """Says what is wrong, and what to do about it by the options that the command has."""
+    message = _plain_message(error, options)
+    if "--tls" in options:
+        message = advised(getattr(error, "reason", ""), message)
+    if _FALLBACK_OPTION in options:
+        return message.replace(_FALLBACK, f"pass {_FALLBACK_OPTION}")
+    return message.replace(f", or {_FALLBACK}", "")
+
+
+def _plain_message(error: Exception, options: set[str]) -> str:
     field, message = getattr(error, "field", None), getattr(error, "message", None)
     if isinstance(field, str) and isinstance(message, str):  # about an option, by its name in Python
         option = _SHORTER.get(field, f"--{field.replace('_', '-')}")

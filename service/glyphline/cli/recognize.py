@@ -70,8 +70,8 @@ Examples:
 
 \b
 Prints a table on a terminal, and elsewhere a line for each picture that could be read: file, tab, text (and further
-tabs and texts with --alternatives). Pictures that could not be read are named on standard error; the others are read
-all the same, and the exit code is 3.
+tabs and texts with --alternatives). A tab or a line end in a file's name is written %09 or %0A, as in labels.tsv.
+Pictures that could not be read are named on standard error; the others are read all the same, and the exit code is 3.
 
 \b
 --lexicon and --language-model mean the beam search. With --server, --lexicon is a file, whose words are sent (at most
@@ -168,6 +168,7 @@ def recognize(
 def _print(answers: Iterable[Answer], *, as_json: bool, alternatives: bool, tokens: bool) -> int:
     """Prints answers as they come, or a table of them all on a terminal; returns how many have an error."""
     from glyphline.service.jobs import RowError
+    from glyphline.service.jobs.rows import one_cell
 
     if not as_json and sys.stdout.isatty():
         from glyphline.cli.tables import print_readings
@@ -181,10 +182,10 @@ def _print(answers: Iterable[Answer], *, as_json: bool, alternatives: bool, toke
             print(json.dumps(values, ensure_ascii=False), flush=True)
         elif not isinstance(row.outcome, RowError):
             texts = [each.text for each in row.outcome.alternatives] if alternatives else [row.outcome.text]
-            print("\t".join([values["source"], *texts]), flush=True)
+            print("\t".join(map(one_cell, [values["source"], *texts])), flush=True)
         if isinstance(row.outcome, RowError):
             failed += 1
-            tell(f"{values['source']}: {row.outcome.message}", "recognize")
+            tell(f"{one_cell(values['source'])}: {row.outcome.message}", "recognize")
     return failed
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from glyphline.cli.access import ServerAccess
 from glyphline.cli.readers import Picture, Reader
 from glyphline.models.decoding import DecodingOptions
-from glyphline.service.client import Client, RecognitionError
+from glyphline.service.client import RecognitionError
 from glyphline.service.client.results import Outcome as ServerOutcome
 from glyphline.service.jobs import Row, RowError
 from glyphline.service.jobs.engines.server import PICTURE_ERRORS
@@ -40,7 +40,7 @@ def server_reader(
     Raises:
         RecognitionError: If the server cannot be reached or has no such model.
     """
-    with Client(target, timeout=timeout, credentials=access.credentials(), token=access.token(target)) as client:
+    with access.client(target, timeout) as client:
         info = client.get_model(model or "", version)
 
         def read(pictures: Sequence[Picture]) -> list[Row]:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from glyphline.models.decoding import Reading
 from glyphline.service.jobs import Row, RowError
-from glyphline.service.jobs.rows import printable
+from glyphline.service.jobs.rows import one_cell, printable
 
 
 def print_readings(rows: Sequence[Row], *, alternatives: bool, console: Console | None = None) -> int:
@@ -26,7 +26,7 @@ def print_readings(rows: Sequence[Row], *, alternatives: bool, console: Console 
     """
     table = Table("File", "Text", "Confidence")
     for row in rows:
-        source = Text(printable(row.source), overflow="fold")
+        source = Text(one_cell(printable(row.source)), overflow="fold")
         if isinstance(row.outcome, RowError):
             table.add_row(source, Text(printable(row.outcome.message), style="red"), "")
             continue

@@ -15,6 +15,7 @@ from glyphline.cli.access import (
     TlsKeyOption,
     TlsOption,
     TokenFileOption,
+    check_target,
 )
 from glyphline.cli.asking import refuse_given, version_number
 from glyphline.cli.exit_codes import CommandError
@@ -260,6 +261,11 @@ def transcribe(
         raise CommandError("--resume goes on with what there is, --overwrite throws it away: choose one")
     if sample is not None and not 0 < sample < 1:
         raise CommandError(f"--sample {sample:g}: give a share between 0 and 1, as 0.01")
+    servers = tuple(each.strip() for each in (server or "").split(",") if each.strip())
+    if server is not None and not servers:
+        raise CommandError("--server names none: give HOST:PORT, or several with commas between")
+    for target in servers:
+        check_target(target)
     if not 0 < timeout < float("inf"):
         raise CommandError(f"--timeout {timeout:g}: give seconds, more than 0")
     refuse_given(context, asking=server is not None)
@@ -288,7 +294,7 @@ def transcribe(
             workers=workers,
             engine=engine.value,
             ray_address=ray_address,
-            servers=tuple(each.strip() for each in (server or "").split(",") if each.strip()),
+            servers=servers,
             timeout=timeout,
             access=ServerAccess(tls, tls_ca, tls_certificate, tls_key, token_file),
         ),

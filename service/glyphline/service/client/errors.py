@@ -40,6 +40,27 @@ _BROKEN = re.compile(rf"RST_STREAM|^{_SEND_FAILED}$")  # a connection behind a p
 _UNREACHABLE = re.compile(
     r"connect(ing)? to|connections to|refused|timed out|connect error|no healthy upstream|keepalive", re.IGNORECASE
 )
+# What gRPC says where no connection came about that could be used: a name for it, and what to say instead.
+_NO_CONNECTION = (
+    (re.compile("WRONG_VERSION_NUMBER"), "TLS_NOT_SPOKEN", "speaks no TLS"),
+    (re.compile("certificate has expired"), "CERTIFICATE_EXPIRED", "shows a certificate that has expired"),
+    (
+        re.compile("CERTIFICATE_VERIFY_FAILED"),
+        "CERTIFICATE_NOT_TRUSTED",
+        "shows a certificate of an authority that is not trusted here",
+    ),
+    (
+        re.compile("Hostname Verification Check failed|is not in peer certificate"),
+        "CERTIFICATE_OF_ANOTHER_NAME",
+        "shows a certificate for another name",
+    ),
+    (re.compile("parsing HTTP/2|Missing SETTINGS"), "GRPC_NOT_SPOKEN", "speaks no gRPC"),
+    (
+        re.compile(r"(all backends|all addresses).*(Socket closed|Connection reset|End of TCP stream|EOF)"),
+        "CONNECTION_CLOSED",
+        "closes the connection before anything is said",
+    ),
+)
 _FAILURES = {
     grpc.StatusCode.UNAVAILABLE: "broke the connection off",
     grpc.StatusCode.CANCELLED: "ended the call",
@@ -72,7 +93,8 @@ class RecognitionError(GlyphlineError):
     Attributes:
         code: The gRPC status.
         message: The server's words.
-        reason: Stable name of the reason, as `IMAGE_UNDECODABLE`; empty if the failure is not the server's.
+        reason: Stable name of the reason, as `IMAGE_UNDECODABLE`, or `TLS_NOT_SPOKEN` and the like where there is no
+            connection; empty if it is not known.
         field_violations: The fields at fault.
         retry_after: Seconds to wait before another try; None if the server does not suggest one.
         request_id: Of the request, for the server's log; empty if unknown.
@@ -218,7 +240,8 @@ def from_call(error: grpc.RpcError, target: str = "", remaining: float = math.in
             debug=message,
         )
     server = f"the server at {target}" if target else "the server"
-    return _KINDS.get(code, RecognitionError)(code, f"{server} {_failure(code, message)}", debug=message)
+    reason, failure = _no_connection(code, message) or ("", _failure(code, message))
+    return _KINDS.get(code, RecognitionError)(code, f"{server} {failure}", reason=reason, debug=message)
 
 
 def is_send_failure(error: grpc.RpcError) -> bool:
@@ -239,6 +262,13 @@ def input_error(error: Exception, source: object = None) -> InputError:
     found = InputError(grpc.StatusCode.INVALID_ARGUMENT, message, reason="INPUT_UNREADABLE")
     found.__cause__ = error
     return found
+
+
+def _no_connection(code: grpc.StatusCode, message: str) -> tuple[str, str] | None:
+    """Names what keeps a connection from being made, and says it; None where that is another thing."""
+    if code is not grpc.StatusCode.UNAVAILABLE:
+        return None
+    return next(((name, words) for found, name, words in _NO_CONNECTION if found.search(message)), None)
 
 
 def _failure(code: grpc.StatusCode, message: str) -> str:
