@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import grpc
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 from typer.testing import CliRunner
 
 from glyphline.cli import app
 from glyphline.cli.exit_codes import ExitCode
+from glyphline.recognition.v1 import recognition_pb2 as api
+from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
 from glyphline.service.client import Client, RetryPolicy, UnavailableError, tls_credentials
 from glyphline.service.client.errors import from_call
 
@@ -100,7 +101,7 @@ def test_a_certificate_for_another_name(authority: Authority) -> None:
         options = [("grpc.ssl_target_name_override", "somebody-else")]
         channel = grpc.secure_channel(target, tls_credentials(authority.path), options)
         with channel, pytest.raises(grpc.RpcError) as error:
-            health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=20)
+            rpc.ModelServiceStub(channel).GetModel(api.GetModelRequest(), timeout=20)
     assert from_call(error.value, target).reason == "CERTIFICATE_OF_ANOTHER_NAME"
 
 
