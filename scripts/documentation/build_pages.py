@@ -17,7 +17,9 @@ def main() -> None:
     """Parses the command line and writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = ROOT / "build" / "pages"
-    parser.add_argument("output", type=Path, nargs="?", default=default, help="folder to write to (default: build/pages)")
+    parser.add_argument(
+        "output", type=Path, nargs="?", default=default, help="folder to write to (default: build/pages)"
+    )
     gather(ROOT, parser.parse_args().output)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from textwrap import dedent
 from typing import Any
@@ -12,6 +13,7 @@ __all__ = ["prose", "render"]
 
 _KEEP = "\b"  # begins a paragraph whose lines are kept as they are
 _WIDE = 1000
+_LIST = re.compile(r" <list\[\w+\]>")  # which typer writes behind an argument that can be given again
 
 
 def render(application: Any, title: str) -> str:  # noqa: ANN401  (typer's own copy of click has no types)
@@ -33,9 +35,7 @@ def render(application: Any, title: str) -> str:  # noqa: ANN401  (typer's own c
 
 
 def _context(command: Any, name: str, parent: Any) -> Any:  # noqa: ANN401
-    return command.context_class(
-        command, info_name=name, parent=parent, terminal_width=_WIDE, max_content_width=_WIDE
-    )
+    return command.context_class(command, info_name=name, parent=parent, terminal_width=_WIDE, max_content_width=_WIDE)
 
 
 def _commands(group: Any, context: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
@@ -81,7 +81,7 @@ def _options(command: Any, context: Any) -> Iterator[tuple[str, list[tuple[str, 
     placed = {name for names in groups.values() for name in names}
     others = [name for name in records if name not in placed]
     for heading, names in {**groups, "Other options" if groups else "Options": others}.items():
-        rows = [(f"`{records[name][0]}`", escape(records[name][1])) for name in names if name in records]
+        rows = [(f"`{_LIST.sub('', records[name][0])}`", escape(records[name][1])) for name in names if name in records]
         if rows:
             yield heading, rows
 

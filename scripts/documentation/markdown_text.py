@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 __all__ = ["cell", "escape", "outside_code", "paragraphs", "table"]
 
 # A fenced block, or code within a paragraph.
-_CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1[^\n]*$|(?<!`)(`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(
+    r"^(`{3,}|~{3,}).*?^\1[^\n]*$|(?<!`)(`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL
+)
 _SPECIAL = re.compile(r"([\\*_<>\[\]])")
 
 

@@ -196,8 +196,8 @@ def _models(root: Path) -> list[Page]:
 
 _MODELS = """# Models
 
-What reads your strips. These models come with Glyphline; `glyphline models` lists them, and `--model NAME` chooses one. A
-card says what its model was made for and of what, how well it reads, and what it gets wrong. The figures in it stand in
+What reads your strips. These models come with Glyphline; `glyphline models` lists them, and `--model NAME` chooses one.
+A card says what its model was made for and of what, how well it reads, and what it gets wrong. The figures in it stand in
 the manifest, too, which links from the end of each card: that is the raw data.
 
 {table}

@@ -102,15 +102,13 @@ class _Writer:
     def _signature(self, method: MethodDescriptorProto) -> str:
         sent, got = self._link(method.input_type), self._link(method.output_type)
         many = "a stream of "
-        return (
-            f"{many if method.client_streaming else ''}{sent} → {many if method.server_streaming else ''}{got}"
-        )
+        return f"{many if method.client_streaming else ''}{sent} → {many if method.server_streaming else ''}{got}"
 
     def _message(self, message: DescriptorProto, place: _Place, name: str) -> list[str]:
         parts = [f"### {name} {{ #{_anchor(name)} }}\n", self._comment(place)]
         if message.field:
             rows = [self._row(message, number, place) for number in range(len(message.field))]
-            parts.append(table(("no.", "field", "type", "what it is"), rows))
+            parts.append(table(("field", "type", "what it is", "no."), rows))
         parts += self._choices(message, place)
         for number, nested in enumerate(message.nested_type):
             parts += self._message(nested, (*place, _NESTED, number), f"{name}.{nested.name}")
@@ -127,7 +125,7 @@ class _Writer:
             kind = f"optional {kind}"
         elif field.HasField("oneof_index"):
             kind = f"{kind}, one of `{message.oneof_decl[field.oneof_index].name}`"
-        return str(field.number), f"`{field.name}`", kind, self._comment((*place, _FIELD, number))
+        return f"`{field.name}`", kind, self._comment((*place, _FIELD, number)), str(field.number)
 
     def _choices(self, message: DescriptorProto, place: _Place) -> list[str]:
         """What is said of the groups of which one field may be set; those that `optional` makes are no groups."""
@@ -140,13 +138,13 @@ class _Writer:
 
     def _enum(self, enum: EnumDescriptorProto, place: _Place, name: str) -> list[str]:
         rows = [
-            (str(value.number), f"`{value.name}`", self._comment((*place, _VALUE, number)))
+            (f"`{value.name}`", self._comment((*place, _VALUE, number)), str(value.number))
             for number, value in enumerate(enum.value)
         ]
         return [
             f"### {name} {{ #{_anchor(name)} }}\n",
             self._comment(place),
-            table(("no.", "value", "what it is"), rows),
+            table(("value", "what it is", "no."), rows),
         ]
 
     def _type(self, field: FieldDescriptorProto) -> str:

@@ -54,8 +54,8 @@ PAGE = """<PcGts xmlns="http://schema.primaresearch.org/PAGE/gts/pagecontent/201
 # What makes a training take seconds. A network whose kind is named keeps its parts.
 TINY_LOOP = {
     "epochs": "1",
-    "strips_per_epoch": "48",
-    "batch_columns": "1024",
+    "strips_per_epoch": "64",
+    "batch_columns": "512",
     "workers": "0",
     "validate_every": "1",
     "precision": '"fp32"',
@@ -78,7 +78,7 @@ def lay_out(folder: Path, page: str) -> None:
     """
     for name in ("benchmarks", "scripts", "tests", "training"):
         (folder / name).symlink_to(ROOT / name)
-    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
     (folder / "home").mkdir()
     for bring in (_pictures, _scans, _lists, _texts, *BELONGINGS.get(page, ())):
         bring(folder)
@@ -114,7 +114,7 @@ def _pictures(folder: Path) -> None:
         shutil.copy(DATA / "strips" / "mnist_7294158.png", folder / name)
     shutil.copy(DATA / "words" / "typescript_btv1b10583038c_24_ac2b1_028.jpg", folder / "sign.jpg")
     shutil.copy(DATA / "handwriting" / "german_w18_18_0.jpg", folder / "note.jpg")
-    with Image.open(DATA / "handwriting" / "german_w06_6_1.jpg") as picture:
+    with Image.open(folder / "sign.jpg") as picture:
         picture.save(folder / "street.png")
 
 
@@ -154,7 +154,7 @@ def _lists(folder: Path) -> None:
 def _texts(folder: Path) -> None:
     """Word lists and texts."""
     (folder / "codes.txt").write_text("7294158\n80636\n", encoding="utf-8")
-    (folder / "streets.txt").write_text("Hauptstraße\nBahnhofstraße\nLindenweg\n", encoding="utf-8")
+    (folder / "streets.txt").write_text("Hauptweg\nBahnhofsplatz\nLindenweg\n", encoding="utf-8")
     (folder / "letters").mkdir()
     letters = "".join(f"{number:05}\nLindenweg {number}\n" for number in range(0, 90_000, 997))
     (folder / "letters" / "1905.txt").write_text(letters, encoding="utf-8")
@@ -171,6 +171,12 @@ def _repository(folder: Path) -> None:
     """A folder of models with one that loads quickly."""
     model = pretrained_root() / "digits-ctc"
     shutil.copytree(model, folder / "my" / "models" / "digits-ctc")
+
+
+def _bundle(folder: Path) -> None:
+    """A bundle with a step-wise head."""
+    (version,) = (pretrained_root() / "digits").iterdir()
+    shutil.copytree(version, folder / "my" / "bundle" / "1")
 
 
 def _versions(folder: Path) -> None:
@@ -201,6 +207,7 @@ def _certificates(folder: Path) -> None:
 
 BELONGINGS: dict[str, tuple[Callable[[Path], None], ...]] = {
     "README.md": (_repository,),
+    "docs/decoding.md": (_bundle,),
     "docs/serving.md": (_versions, _certificates),
     "docs/training.md": (_configurations,),
 }

@@ -26,23 +26,28 @@ __all__ = ["Newcomer", "Serving", "serving"]
 
 PATIENCE_SECONDS = 300  # far more than anything takes
 
+SHARED = {("serve",), ("serve", "--open-inference")}
+"""Servers that all pages share, as they need nothing of a page's own."""
+
 QUICKER = {"study": ("--quick",)}
 """Options that make a command take seconds; its figures mean nothing then."""
 
-# Servers take free ports, as others may run on this machine, and one worker.
+# Servers take free ports, as others may run on this machine, one worker, and one of the shipped models.
 VARIABLES = {
     "COLUMNS": "120",
     "GLYPHLINE_DRAIN_SECONDS": "0",
     "GLYPHLINE_HEARTBEAT_SECONDS": "60",
     "GLYPHLINE_METRICS_PORT": "0",
+    "GLYPHLINE_MODELS": "digits",
     "GLYPHLINE_PORT": "0",
+    "GLYPHLINE_START_SECONDS": "600",
     "GLYPHLINE_WORKERS": "1",
     "OMP_NUM_THREADS": "1",
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     "PYTHONUTF8": "1",
 }
 
-_READY = re.compile(r"serving .+ at \S+:(\d+); metrics at http://\S+:(\d+)/\S*\n")
+_READY = re.compile(r"serving .+ at \S+:(\d+)(?: over TLS)?; metrics at http://\S+:(\d+)/\S*\n")
 _ADDRESS = re.compile(r"\b(?:localhost|127\.0\.0\.1|host):(?:50051|50052)\b")
 _METRICS = re.compile(r"\b(?:localhost|127\.0\.0\.1):9090\b")
 
@@ -60,6 +65,16 @@ class Serving:
     metrics_port: str
 
 
+def _environment(arguments: tuple[str, ...]) -> dict[str, str]:
+    """The environment of a server. It loads all of a folder's models, and with a lexicon one that has letters."""
+    environment = {**os.environ, **VARIABLES}
+    if "--model-repository" in arguments:
+        del environment["GLYPHLINE_MODELS"]
+    elif "--lexicon" in arguments:
+        environment["GLYPHLINE_MODELS"] = "words"
+    return environment
+
+
 @contextmanager
 def serving(arguments: tuple[str, ...], folder: Path) -> Iterator[Serving]:
     """Runs `glyphline serve`, which must end in order when it is told to.
@@ -73,7 +88,7 @@ def serving(arguments: tuple[str, ...], folder: Path) -> Iterator[Serving]:
         process = subprocess.Popen(
             [sys.executable, "-m", "glyphline", *arguments],
             cwd=folder,
-            env=os.environ | VARIABLES,
+            env=_environment(arguments),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=messages,
@@ -97,12 +112,12 @@ class Newcomer:
 
     Attributes:
         folder: Where everything is typed.
-        usual: Returns the server that `glyphline serve` starts, with nothing behind it. All pages share it.
+        shared: Returns a server that all pages share, by what comes after `glyphline`.
         patch: Undoes what is changed of this process.
     """
 
     folder: Path
-    usual: Callable[[], Serving]
+    shared: Callable[[tuple[str, ...]], Serving]
     patch: pytest.MonkeyPatch
     _server: Serving | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -137,17 +152,19 @@ class Newcomer:
             exec(compile(text, step.page, "exec"), {"__name__": "__main__"})
 
     def _here(self, text: str) -> str:
-        """Puts the address of the page's server, or of the usual one, where a text names the usual address."""
+        """Puts the address of the page's server, or of that of `glyphline serve`, where a text names the usual address."""
         if _ADDRESS.search(text) or _METRICS.search(text):
-            server = self._server or self.usual()
+            server = self._server or self.shared(("serve",))
             text = _ADDRESS.sub(f"localhost:{server.port}", text)
             text = _METRICS.sub(f"localhost:{server.metrics_port}", text)
         return text
 
     def _serve(self, arguments: tuple[str, ...]) -> None:
         self._stack.close()
-        own = arguments != ("serve",)
-        self._server = self._stack.enter_context(serving(arguments, self.folder)) if own else self.usual()
+        if arguments in SHARED:
+            self._server = self.shared(arguments)
+        else:
+            self._server = self._stack.enter_context(serving(arguments, self.folder))
 
     def _call(self, call: Call) -> None:
         """Runs a command in this process, which is much quicker than one of its own."""
@@ -169,7 +186,7 @@ class Newcomer:
         shrink(config)
 
     def _begin_job(self, arguments: list[str]) -> None:
-        """Clears away what another job has written: a page shows jobs to choose from, not to run one after the other."""
+        """Clears away what another job has written: a page shows jobs to choose from, not one after the other."""
         output = arguments[arguments.index("--output") + 1]
         settings = [argument for argument in arguments if argument != "--resume"]
         if settings == arguments or self._jobs.get(output) != settings:

@@ -85,17 +85,17 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> str:
     [
         "# API\n\nPackage `some.v1`.\n\nWhat it is for.\n\nRules:\n\n- One, which\n  goes on.\n- Two.\n",
         "## Reader\n\nReads \\<things\\>.\n",
-        "### Read { #reader-read }\n\n`/some.v1.Reader/Read`: [Question](#question) → [Answer](#answer)\n\nReads one.\n",
+        "### Read { #reader-read }\n\n`/some.v1.Reader/Read`: [Question](#question) → [Answer](#answer)\n\nReads one.",
         "`/some.v1.Reader/ReadAll`: a stream of [Question](#question) → a stream of [Answer](#answer)\n",
-        "| 1 | `names` | repeated string | Names: a \\| b. |\n",
-        "| 3 | `share` | optional float | Perhaps. |\n",
-        "| 4 | `kind` | [Kind](#kind), one of `choice` | The first. |\n",
-        "| 5 | `status` | `google.rpc.Status`, one of `choice` | The second. |\n",
-        "| 6 | `part` | [Question.Part](#question-part) | A part. |\n",
+        "| `names` | repeated string | Names: a \\| b. | 1 |\n",
+        "| `share` | optional float | Perhaps. | 3 |\n",
+        "| `kind` | [Kind](#kind), one of `choice` | The first. | 4 |\n",
+        "| `status` | `google.rpc.Status`, one of `choice` | The second. | 5 |\n",
+        "| `part` | [Question.Part](#question-part) | A part. | 6 |\n",
         "`choice`: Which it is.\n",
         "### Question.Part { #question-part }\n\nInside.\n",
         "### Kind { #kind }\n\nKinds.\n",
-        "| 0 | `KIND_UNSPECIFIED` | Nothing said. |\n",
+        "| `KIND_UNSPECIFIED` | Nothing said. | 0 |\n",
     ],
 )
 def test_an_api_is_told_by_its_descriptor(api: str, part: str) -> None:
@@ -111,7 +111,7 @@ def test_a_proto_that_does_not_compile_is_an_error(tmp_path: Path) -> None:
 def test_everything_of_our_api_has_a_comment() -> None:
     proto = ROOT / "protos" / "glyphline" / "recognition" / "v1" / "recognition.proto"
     page = render_api(describe(proto, ROOT / "protos"), "gRPC API")
-    assert re.findall(r"^\|.*\|  \|$", page, re.MULTILINE) == []
+    assert re.findall(r"^\|.*\|  \| \d+ \|$", page, re.MULTILINE) == []
     headings = re.findall(r"^### (.+) \{ #(\S+) \}\n\n(.)", page, re.MULTILINE)
     assert len(headings) > 30
     assert [name for name, _, first in headings if first in "|#"] == []
@@ -134,9 +134,8 @@ def test_a_command_line_is_told_by_its_help() -> None:
     page = render_commands(get_command(app), "Commands")
     assert page.startswith("# Commands\n\nWhat it does.\n\n```text\ntool go    at once\n```\n\n| command |")
     assert "| [`tool go`](#tool-go) | Go. |\n" in page
-    assert "## tool go { #tool-go }\n\n```text\ntool go [OPTIONS] {PLACE}\n```\n\nGoes to `a <place>`.\n" in page.replace(
-        "PLACE", "{PLACE}"
-    )
+    assert "## tool go { #tool-go }\n\n```text\ntool go [OPTIONS] " in page
+    assert "\n```\n\nGoes to `a <place>`.\n" in page
     assert re.search(r"^\| `--fast` \| Or \\\[slow\\\]\.", page, re.MULTILINE)
     assert "\nExamples:\n\n```text\ntool go --fast <place>\n```\n\nMore is \\*not\\*\nsaid.\n" in page
     assert "## tool data show { #tool-data-show }\n" in page

@@ -66,13 +66,19 @@ class _Page(HTMLParser):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # those of the tools that build it
 def test_the_site_is_built_strictly_and_needs_no_network(site: Path) -> None:
-    pages = {path.relative_to(site).as_posix(): _Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    pages = {
+        path.relative_to(site).as_posix(): _Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")
+    }
     assert {"index.html", "api.html", "commands.html", "python.html", "models/digits.html"} <= set(pages)
-    outside = {name: [url for url in page.loaded if url.startswith(("http:", "https:", "//"))] for name, page in pages.items()}
+    outside = {
+        name: [url for url in page.loaded if url.startswith(("http:", "https:", "//"))] for name, page in pages.items()
+    }
     assert {name: urls for name, urls in outside.items() if urls} == {}
     assert [name for name, page in pages.items() if name != "404.html" and page.headings != ["h1"]] == []
 
-    found = json.loads(re.sub(r"^var __index = ", "", (site / "search" / "search_index.js").read_text(encoding="utf-8")))
+    found = json.loads(
+        re.sub(r"^var __index = ", "", (site / "search" / "search_index.js").read_text(encoding="utf-8"))
+    )
     titles = {entry["title"] for entry in found["docs"]}
     assert {"Quick start", "Recognize", "glyphline transcribe", "Character error rate"} <= titles
     assert not [entry["location"] for entry in found["docs"] if entry["location"].startswith("repository/")]
