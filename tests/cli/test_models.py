@@ -132,3 +132,11 @@ def test_a_terminal_gets_a_table_or_the_formatted_card(
             pass
         assert process.wait() == 0
     assert shown in text.decode()
+
+
+def test_a_version_folder_with_another_name_is_told(invoke: Command, tmp_path: Path) -> None:
+    (tmp_path / "digits" / "v2").mkdir(parents=True)
+    (tmp_path / "digits" / "v2" / "manifest.json").write_text("{}")
+    done = invoke("models", "--model-repository", tmp_path)
+    told = f"{tmp_path}/digits/v2 is passed over: a version's folder is called by its number, as {tmp_path}/digits/2"
+    assert done.stderr == f"glyphline models: {told}\n"

@@ -143,3 +143,34 @@ def test_what_cannot_be_labels_is_refused_by_name(root: Path, content: str) -> N
     (root / "digits" / "labels.toml").write_text(content)
     with pytest.raises(BundleError, match=r"digits/labels\.toml"):
         ModelRepository([root]).labels("digits")
+
+
+def test_what_is_passed_over_is_told_with_what_it_must_be_called(root: Path) -> None:
+    put(root, "digits", ["v3", "1.0", "new", "007", ".copying"])
+    put(root, ".hidden", ["v1"])
+    (root / "flat").mkdir()
+    (root / "flat" / "manifest.json").write_text("{}")
+    (root / "digits" / "notes").mkdir()
+    repository = ModelRepository([root])
+    told = repository.passed_over()
+    assert [line.removeprefix(f"{root}/").partition(" ")[0] for line in told] == [
+        "digits/007",
+        "digits/1.0",
+        "digits/new",
+        "digits/v3",
+        "flat",
+    ]
+    assert told[3] == (
+        f"{root}/digits/v3 is passed over: a version's folder is called by its number, as {root}/digits/3"
+    )
+    assert told[4] == f"{root}/flat is passed over: a version has a folder of its own, as {root}/flat/1"
+    with pytest.raises(ModelNotFoundError, match=r"has no version 3; it has 1, 2, 10; .*v3 is passed over"):
+        repository.resolve("digits", 3)
+    with pytest.raises(ModelNotFoundError, match=r"there is amounts, digits; .*flat is passed over"):
+        repository.resolve("flat")
+
+
+def test_a_repository_of_such_folders_alone_says_so(tmp_path: Path) -> None:
+    put(tmp_path, "digits", ["v1"])
+    with pytest.raises(ModelNotFoundError, match=r"there are no models under .*; .*v1 is passed over"):
+        ModelRepository([tmp_path]).resolve()

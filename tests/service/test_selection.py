@@ -141,3 +141,13 @@ def test_labels_move_only_to_what_can_be_used(root: Path, content: str, labels: 
     assert choice.labels["digits"] == labels
     assert set(chosen(choice)) == {"digits:10", *(f"digits:{version}" for version in labels.values())}
     assert bool(choice.problems) == (content not in ("", "stable = 10\n"))
+
+
+def test_what_is_passed_over_is_a_problem_that_is_told(root: Path) -> None:
+    (root / "digits" / "10").rename(root / "digits" / "v10")
+    choice = select(root).choose({}, {})
+    assert chosen(choice) == ["digits:2", "letters:3"]
+    (problem,) = choice.problems
+    assert problem.endswith(
+        "v10 is passed over: a version's folder is called by its number, as " + str(root / "digits/10")
+    )

@@ -3,6 +3,7 @@
 Beside a model's versions may lie `labels.toml`, which gives some of them names: `stable = 3`.
 """
 
+import glob
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ __all__ = ["DEFAULT_NAME", "LABELS_NAME", "ModelRepository", "pretrained_root", 
 
 DEFAULT_NAME = "digits"
 LABELS_NAME = "labels.toml"
+_VERSION = re.compile("[1-9][0-9]*")
 _LABEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
@@ -48,7 +50,9 @@ class ModelRepository:
         """
         names = self.names()
         if not names:
-            raise ModelNotFoundError(f"there are no models under {self._spell_roots()}")
+            raise ModelNotFoundError(
+                "; ".join([f"there are no models under {self._spell_roots()}", *self.passed_over()])
+            )
         return DEFAULT_NAME if DEFAULT_NAME in names else names[0]
 
     def names(self) -> list[str]:
@@ -58,6 +62,26 @@ class ModelRepository:
     def folders(self) -> Mapping[str, Mapping[int, Path]]:
         """Returns the folder of every version, by name and version."""
         return self._scan()
+
+    def passed_over(self, name: str = "*") -> list[str]:
+        """Says of each bundle that lies where none is looked for what it must be called.
+
+        Args:
+            name: Of the model; all models for `*`.
+        """
+        told = []
+        for root in self.roots:
+            for manifest in sorted({*root.glob(f"{name}/{MANIFEST_NAME}"), *root.glob(f"{name}/*/{MANIFEST_NAME}")}):
+                folder = manifest.parent
+                if folder.parent == root:
+                    told.append(f"{folder} is passed over: a version has a folder of its own, as {folder / '1'}")
+                elif not _VERSION.fullmatch(folder.name) and not any(
+                    part.startswith(".") for part in folder.relative_to(root).parts
+                ):
+                    number = re.search(r"[1-9][0-9]*", folder.name)
+                    meant = folder.with_name(number[0] if number else "1")
+                    told.append(f"{folder} is passed over: a version's folder is called by its number, as {meant}")
+        return told
 
     def labels(self, name: str) -> dict[str, int]:
         """Returns the labels of a model, with the version that each stands for.
@@ -114,7 +138,7 @@ class ModelRepository:
         if version is None:
             version = max(versions)
         if version not in versions:
-            known = ", ".join(map(str, sorted(versions)))
+            known = "; ".join([", ".join(map(str, sorted(versions))), *self.passed_over(glob.escape(name))])
             raise ModelNotFoundError(f"model {name!r} has no version {version}; it has {known}")
         return versions[version]
 
@@ -142,7 +166,7 @@ class ModelRepository:
     def _find(self, name: str) -> dict[int, Path]:
         models = self._scan()
         if name not in models:
-            known = ", ".join(sorted(models)) or "none at all"
+            known = "; ".join([", ".join(sorted(models)) or "none at all", *self.passed_over()])
             raise ModelNotFoundError(f"no model {name!r} under {self._spell_roots()}; there is {known}")
         return models[name]
 
@@ -153,7 +177,7 @@ class ModelRepository:
             for manifest in root.glob(f"*/*/{MANIFEST_NAME}"):
                 folder = manifest.parent
                 name, version = folder.parent.name, folder.name
-                if name.startswith(".") or not (version.isascii() and version.isdigit() and version[0] != "0"):
+                if name.startswith(".") or not _VERSION.fullmatch(version):
                     continue
                 models.setdefault(name, {}).setdefault(int(version), folder)
         return models

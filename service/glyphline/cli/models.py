@@ -51,6 +51,8 @@ def models(
     if name is None:
         bundles, damaged = all_bundles(repository)
         _print_list(bundles, damaged, as_json)
+        for each in open_repository(repository).passed_over():
+            tell(each, "models")
         if damaged:
             raise typer.Exit(ExitCode.MODEL)
         return

@@ -48,7 +48,8 @@ class Models:
         self._root = root or pretrained_root()
         self._repository = ModelRepository([self._root])
         if not self._repository.names():
-            raise StartError(f"{self._root}: no model here; a repository has <name>/<version>/manifest.json")
+            lacking = f"{self._root}: no model here; a repository has <name>/<version>/manifest.json"
+            raise StartError("; ".join([lacking, *self._repository.passed_over()]))
         self._metrics = metrics
         self._selection = Selection(self._repository, wanted)
         self._copies = None if root is None else Copies()

@@ -75,7 +75,7 @@ class Selection:
         present = self._repository.folders()
         folders: dict[ModelKey, Path] = {}
         chosen_labels: dict[str, Mapping[str, int]] = {}
-        problems: list[str] = []
+        problems = self._repository.passed_over()
         for name in self._wanted or sorted({*present, *(name for name, _ in held)}):
             kept = {version: folder for (of, version), folder in held.items() if of == name}
             there = present.get(name, {})
