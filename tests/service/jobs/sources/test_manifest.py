@@ -32,13 +32,13 @@ def test_json_lines_and_pages(tmp_path: Path) -> None:
     lines = [
         {"path": "a.tif", "page": 3, "reference": "x"},
         {"path": "a.tif", "crop": [0, 0, 5, 5]},
-        {"uri": "s3://bucket/b.png", "id": 7},
+        {"uri": "s3://bucket/b.png", "id": 7, "label": 1250},
     ]
     items = listed(tmp_path / "list.jsonl", "\ufeff" + "\n".join(map(json.dumps, lines)) + "\n\n")
     source = str(tmp_path / "a.tif")
     assert items[0] == Item(f"{source}#3", TiffPicture(source, 3), "x")
     assert items[1].id == f"{source}#0,0,5,5"
-    assert items[2] == Item("7", FilePicture("s3://bucket/b.png"))
+    assert items[2] == Item("7", FilePicture("s3://bucket/b.png"), "1250")
 
 
 def test_labels_are_a_list_too(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_web_addresses_are_read_only_when_that_is_allowed(tmp_path: Path) -> Non
         ("a.csv", "path,id\n,1\n", "line 2: names no picture"),
         ("a.jsonl", '{"path": 1}\n', "line 1: names no picture"),
         ("a.jsonl", '{"path": "a.png", "text": 12.50}\n', 'line 1: text is 12.5, which is no text; write .* "12.50"'),
-        ("a.jsonl", '{"path": "a.png"}\n{"path": "b.png", "label": 7}\n', "line 2: label is 7, which is no text"),
+        ("a.jsonl", '{"path": "a.png"}\n{"path": "b.png", "label": true}\n', "line 2: label is True, which is no text"),
         ("a.jsonl", '{"path": "a.png", "id": 1.0}\n', "line 1: id is 1.0, which is no text"),
         ("a.jsonl", '{"path": "a.png", "text": "\\ud800"}\n', "line 1: text has .* half a character"),
         ("a.jsonl", '{"path": "\\ud800.png"}\n', "line 1: the picture's name has .* half a character"),

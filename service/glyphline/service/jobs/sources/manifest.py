@@ -80,8 +80,6 @@ def item_of(values: Mapping[str, Any], path: str, place: str, *, allow_http: boo
         picture = CutPicture(picture, ((x, y), (x + w - 1, y + h - 1)))
         suffix += f"#{x:g},{y:g},{w:g},{h:g}"
     stated = values.get("id")
-    if isinstance(stated, int) and not isinstance(stated, bool):  # which is written in one way only
-        stated = str(stated)
     identity = printable(source) + suffix if stated in (None, "") else _text(stated, "id", place)
     return Item(identity, picture, _reference(values, place))
 
@@ -92,7 +90,9 @@ def _reference(values: Mapping[str, Any], place: str) -> str | None:
 
 
 def _text(value: object, name: str, place: str) -> str:
-    """Returns a text as it stands in the list. A number is none: 12.50 has become 12.5 on the way here."""
+    """Returns a text as it stands in the list. Of 12.50 only 12.5 has come here; a whole number is written one way."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
     if not isinstance(value, str):
         raise InputError(f'{place}: {name} is {value!r}, which is no text; write it as a text, as "12.50"')
     try:
