@@ -80,7 +80,7 @@ def serving(
         arguments: Further ones of the command line.
         credentials: How to connect to it; None where the arguments do not ask for TLS.
     """
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "glyphline", "serve", "--host", "127.0.0.1", "--port", str(port)]
     command += ["--metrics-port", "0", "--workers", str(workers), *arguments]
     command += ["--drain-seconds", "0"]  # nobody else calls this server
@@ -116,7 +116,7 @@ def _wait_until_ready(server: Server, credentials: grpc.ChannelCredentials | Non
     raise TimeoutError(f"the server did not become ready (exit code {server.process.poll()})")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Returns a port that nothing listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -84,7 +84,8 @@ class Certificate:
         """Writes a new pair, the key first, and returns the serial number of the certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        here = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        names = x509.SubjectAlternativeName([here, x509.DNSName("glyphline")])
         signed = self._builder(subject, key).add_extension(names, critical=False).sign(self._key, hashes.SHA256())
         form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         self._write(self.key, key.private_bytes(*form))

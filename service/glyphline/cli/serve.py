@@ -289,9 +289,14 @@ def serve(
         raise CommandError(
             f"{settings.model_repository}: no such folder; it should hold <name>/<version>/manifest.json"
         )
+    from glyphline.service.notify import notify_ready
     from glyphline.service.server import serve as serve_until_stopped
 
-    serve_until_stopped(settings, lambda server: print(_ready_line(server, settings), flush=True))
+    def on_ready(server: Server) -> None:
+        print(_ready_line(server, settings), flush=True)
+        notify_ready()
+
+    serve_until_stopped(settings, on_ready)
 
 
 def _ready_line(server: Server, settings: ServerSettings) -> str:

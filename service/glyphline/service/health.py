@@ -1,4 +1,4 @@
-"""grpc.health.v1: whether the server, each of its services and each of its models can be used.
+"""grpc.health.v1: whether the server, each of its services and each of its models can be used, and whether it lives.
 
 Models come and go; one that comes is served as soon as it has a name here, and changes nothing for the others.
 
@@ -15,9 +15,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from glyphline.service.boundary import Context
 
-__all__ = ["SERVER", "Health"]
+__all__ = ["ITSELF", "SERVER", "Health"]
 
 SERVER = ""  # the name that stands for the server as a whole
+# This service itself, which serves for as long as it answers: for those who restart what does not live any more, and
+# cannot tell an answer that is not SERVING from none, as kubelets.
+ITSELF = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 _Status = health_pb2.HealthCheckResponse
 _SERVING: int = _Status.SERVING
@@ -32,7 +35,7 @@ class Health(health_pb2_grpc.HealthServicer):
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._services = (SERVER, *names)
+        self._services = (SERVER, ITSELF, *names)
         self._names = frozenset(self._services)
         self._serving = False
         self._changed = asyncio.Event()
@@ -88,7 +91,7 @@ class Health(health_pb2_grpc.HealthServicer):
     def _status(self, name: str) -> int:
         if name not in self._names:
             return _Status.SERVICE_UNKNOWN
-        return _SERVING if self._serving else _NOT_SERVING
+        return _SERVING if self._serving or name == ITSELF else _NOT_SERVING
 
     def _wake(self) -> None:
         self._changed.set()

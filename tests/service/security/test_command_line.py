@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from glyphline.cli.exit_codes import ExitCode
+
 if TYPE_CHECKING:
     from tests.service.conftest import ServerProcess
     from tests.service.security.conftest import Secured
@@ -31,6 +33,24 @@ def test_recognize_asks_a_server_that_wants_both(
     assert done.returncode != 0
     assert "needs a token" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_health_asks_a_server_over_tls_and_needs_no_token(secured: Secured) -> None:
+    host, _, port = secured.server.target.rpartition(":")
+    command = [sys.executable, "-m", "glyphline", "health", "--server", f"{host}:{port}", "--timeout", "60"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GLYPHLINE_")}
+
+    def ask(*options: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *map(str, options)], capture_output=True, text=True, check=False, env=environment
+        )
+
+    own = "--tls-certificate", secured.client_pair.certificate, "--tls-key", secured.client_pair.key
+    done = ask("--tls-ca", secured.authority.path, *own, "--tls-name", "server")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "serving\n", "")
+    other_name = ask("--tls-ca", secured.authority.path, *own, "--tls-name", "somebody-else")
+    assert other_name.returncode == ExitCode.SERVER
+    assert other_name.stderr.count("\n") == 1
 
 
 def test_a_server_that_would_let_tokens_be_read_does_not_start(
