@@ -43,11 +43,11 @@ def answer_message(asked: Asked, outcomes: Outcomes) -> api.ModelInferResponse:
     response = api.ModelInferResponse()
     for kind in asked.outputs:
         tensor = response.outputs.add(name=kind.name, datatype=kind.datatype, shape=_shape(kind, asked))
-        content = _CONTENTS[kind](asked, outcomes)
+        elements = _elements(kind, asked, outcomes)
         if asked.raw:
-            response.raw_output_contents.append(_RAW[kind.datatype](content))
+            response.raw_output_contents.append(_RAW[kind.datatype](elements))
         else:
-            getattr(tensor.contents, _FIELDS[kind.datatype]).extend(content)
+            getattr(tensor.contents, _FIELDS[kind.datatype]).extend(elements)
     return response
 
 
@@ -64,43 +64,26 @@ def _shape(kind: TensorKind, asked: Asked) -> list[int]:
     return [count, asked.parameters.options.max_alternatives] if kind is ALTERNATIVES else [count]
 
 
-def _texts(asked: Asked, outcomes: Outcomes) -> list[bytes]:
-    del asked
-    return [outcome.reading.text.encode() if isinstance(outcome, Answer) else b"" for outcome in outcomes]
+def _elements(kind: TensorKind, asked: Asked, outcomes: Outcomes) -> list[object]:
+    if kind is ALTERNATIVES:
+        width = asked.parameters.options.max_alternatives
+        return [text for outcome in outcomes for text in _alternatives(outcome, width)]
+    of_answer, of_error = _ELEMENTS[kind]
+    return [of_answer(outcome) if isinstance(outcome, Answer) else of_error(outcome) for outcome in outcomes]
 
 
-def _confidences(asked: Asked, outcomes: Outcomes) -> list[float]:
-    del asked
-    return [outcome.reading.confidence if isinstance(outcome, Answer) else 0.0 for outcome in outcomes]
+def _alternatives(outcome: Answer | GlyphlineError, width: int) -> list[bytes]:
+    """Returns as many texts as were asked for; where there are fewer, empty ones follow."""
+    found = outcome.reading.alternatives[:width] if isinstance(outcome, Answer) else ()
+    return [alternative.text.encode() for alternative in found] + [b""] * (width - len(found))
 
 
-def _alternatives(asked: Asked, outcomes: Outcomes) -> list[bytes]:
-    """Writes as many texts for each image as were asked for; where there are fewer, empty ones follow."""
-    width = asked.parameters.options.max_alternatives
-    elements: list[bytes] = []
-    for outcome in outcomes:
-        found = outcome.reading.alternatives if isinstance(outcome, Answer) else ()
-        texts = [alternative.text.encode() for alternative in found[:width]]
-        elements += texts + [b""] * (width - len(texts))
-    return elements
-
-
-def _statuses(asked: Asked, outcomes: Outcomes) -> list[int]:
-    del asked
-    return [0 if isinstance(outcome, Answer) else int(code_of(outcome).value[0]) for outcome in outcomes]
-
-
-def _errors(asked: Asked, outcomes: Outcomes) -> list[bytes]:
-    del asked
-    return [b"" if isinstance(outcome, Answer) else status_of(outcome).message.encode() for outcome in outcomes]
-
-
-_CONTENTS: Mapping[TensorKind, Callable[[Asked, Outcomes], Sequence[object]]] = {
-    TEXT: _texts,
-    CONFIDENCE: _confidences,
-    ALTERNATIVES: _alternatives,
-    STATUS: _statuses,
-    ERROR: _errors,
+# What stands for an image that was read, and for one that was not.
+_ELEMENTS: Mapping[TensorKind, tuple[Callable[[Answer], object], Callable[[GlyphlineError], object]]] = {
+    TEXT: (lambda answer: answer.reading.text.encode(), lambda _: b""),
+    CONFIDENCE: (lambda answer: answer.reading.confidence, lambda _: 0.0),
+    STATUS: (lambda _: 0, lambda error: code_of(error).value[0]),
+    ERROR: (lambda _: b"", lambda error: status_of(error).message.encode()),
 }
 _RAW: Mapping[str, Callable[..., bytes]] = {"BYTES": pack_bytes, "FP32": pack_floats, "INT32": pack_integers}
 _FIELDS = {"BYTES": "bytes_contents", "FP32": "fp32_contents", "INT32": "int_contents"}
