@@ -39,7 +39,8 @@ def network_output(recognizer: Recognizer, strip: NDArray[np.uint8]) -> NDArray[
     session = open_session(recognizer.bundle.file(manifest.graphs["network"]), "cpu", 1)
     inputs = {"images": padded, "widths": np.array([strip.shape[1]], np.int64)}
     log_probabilities, lengths = session.run(["log_probabilities", "lengths"], inputs)
-    return np.exp(log_probabilities[0, : int(lengths[0])])
+    probabilities: NDArray[np.float32] = np.exp(log_probabilities[0, : int(lengths[0])])
+    return probabilities
 
 
 def draw_network(axes: Axes, probabilities: NDArray[np.float32], symbols: list[str], frame: float) -> None:

@@ -197,8 +197,8 @@ def _models(root: Path) -> list[Page]:
 _MODELS = """# Models
 
 What reads your strips. These models come with Glyphline; `glyphline models` lists them, and `--model NAME` chooses one.
-A card says what its model was made for and of what, how well it reads, and what it gets wrong. The figures in it stand in
-the manifest, too, which links from the end of each card: that is the raw data.
+A card says what its model was made for and of what, how well it reads, and what it gets wrong. Its figures are in the
+manifest, too, to which the end of each card links: that is the raw data.
 
 {table}
 For strips unlike these, [train a model of your own](../../../../docs/training.md).

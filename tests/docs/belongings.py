@@ -78,7 +78,9 @@ def lay_out(folder: Path, page: str) -> None:
     """
     for name in ("benchmarks", "scripts", "tests", "training"):
         (folder / name).symlink_to(ROOT / name)
-    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    shutil.copytree(
+        ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__", "node_modules")
+    )
     (folder / "home").mkdir()
     for bring in (_pictures, _scans, _lists, _texts, *BELONGINGS.get(page, ())):
         bring(folder)

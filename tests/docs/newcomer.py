@@ -152,7 +152,7 @@ class Newcomer:
             exec(compile(text, step.page, "exec"), {"__name__": "__main__"})
 
     def _here(self, text: str) -> str:
-        """Puts the address of the page's server, or of that of `glyphline serve`, where a text names the usual address."""
+        """Puts the address of the page's server, or of `glyphline serve`'s, where a text names the usual address."""
         if _ADDRESS.search(text) or _METRICS.search(text):
             server = self._server or self.shared(("serve",))
             text = _ADDRESS.sub(f"localhost:{server.port}", text)

@@ -74,7 +74,9 @@ NOT_RUN = {
     "--output runs/digits-second --start-from runs/digits-first": _HOURS,
     "glyphline train training/glyphline/training/configs/digits.toml --data-root data --output runs/digits "
     "--start-from runs/digits-second": _HOURS,
-    "python deploy/rehearse.py --server localhost:50051": "reads a thousand strips; tests/deploy/test_rehearsal.py does",
+    "python deploy/rehearse.py --server localhost:50051": (
+        "reads a thousand strips, as tests/deploy/test_rehearsal.py does"
+    ),
     "python scripts/fetch_fonts.py --output data/fonts": _FETCHES,
     "python scripts/fetch_words.py --output data/words": _FETCHES,
     "python -c \"from torchvision.datasets import MNIST; MNIST('data/mnist', download=True)\"": _FETCHES,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import re
+import time
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +21,10 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from pages import gather
 
+if TYPE_CHECKING:
+    from tests.conftest import Browser
+
+PATIENCE_SECONDS = 60
 ROOT = Path(__file__).parents[2]
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 MOST_LINES = 620  # of a page: longer ones are two
@@ -81,12 +87,33 @@ def test_the_site_is_built_strictly_and_needs_no_network(site: Path) -> None:
     )
     titles = {entry["title"] for entry in found["docs"]}
     assert {"Quick start", "Recognize", "glyphline transcribe", "Character error rate"} <= titles
-    assert not [entry["location"] for entry in found["docs"] if entry["location"].startswith("repository/")]
+    assert not [entry for entry in found["docs"] if re.match(r"repository/.*\.(py|toml|yaml)\.html", entry["location"])]
 
     shown = (site / "python.html").read_text(encoding="utf-8")
     assert "DecodingOptions" in shown
     assert "submit_reference" in shown
     assert ":::" not in shown
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_in_a_browser_the_search_finds_and_nothing_is_fetched(site: Path, browser: Browser) -> None:
+    browser.open(site / "index.html")
+    browser.show(1280, 900)
+    browser.click(".md-search__input")
+    browser.type("IMAGE_FATAL")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    found = "[...document.querySelectorAll('.md-search-result__link')].map(link => link.href)"
+    while not any("limits.html" in link for link in browser.value(found)):
+        assert time.monotonic() < deadline, "the search found nothing"
+        time.sleep(0.05)
+    for page in ("index", "concepts", "architecture", "api", "commands", "python", "studies", "models/digits"):
+        browser.show(390, 844)
+        browser.open(site / f"{page}.html")
+        assert browser.complaints() == []
+        assert browser.value("document.documentElement.scrollWidth <= innerWidth"), f"{page} is wider than a phone"
+        broken = "[...document.images].filter(image => image.complete && !image.naturalWidth).map(image => image.src)"
+        assert browser.value(broken) == []
 
 
 def prose(text: str) -> str:
