@@ -11,18 +11,12 @@ from typer.main import get_command
 from glyphline.cli.application import app
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "docs/architecture.md",
-    "docs/serving.md",
-    "docs/studies.md",
-    "docs/threat-model.md",
-    "docs/training.md",
-    "docs/transcribing.md",
-    "tests/data/README.md",
-]
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT))
+    for pattern in ("*.md", "docs/**/*.md", "examples/**/README.md", "tests/**/README.md")
+    for path in ROOT.glob(pattern)
+    if "node_modules" not in path.parts
+)
 
 
 def blocks(document: str, language: str) -> list[str]:
@@ -32,7 +26,7 @@ def blocks(document: str, language: str) -> list[str]:
 
 def commands(document: str) -> list[list[str]]:
     """Returns the commands of a document's console blocks, split into words, without their comments."""
-    lines = [line for block in blocks(document, "console") for line in block.splitlines()]
+    lines = [line for block in blocks(document, "console") for line in block.replace("\\\n", "").splitlines()]
     return [shlex.split(line.removeprefix("$ "), comments=True) for line in lines if line.startswith("$ ")]
 
 
@@ -56,7 +50,7 @@ def test_the_commands_of_the_documents_exist() -> None:
     parts = get_command(app).commands  # type: ignore[attr-defined]  # typer's own copy of click has no types
     found = [
         words
-        for document in ("README.md", "docs/studies.md", "docs/training.md", "docs/transcribing.md")
+        for document in DOCUMENTS
         for words in commands(document)
         if words[0] == "glyphline"
     ]
