@@ -22,7 +22,7 @@ $(VENV)/.serving: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.development: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[cpu,train,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[cpu,train,dev,docs,playground]'
 	@touch $@
 
 install: $(VENV)/.development ## Make .venv with everything: serving on the CPU, training, development tools
@@ -34,7 +34,7 @@ serve: $(VENV)/.serving ## Serve the shipped models on 127.0.0.1:50051, metrics 
 	$(BIN)/glyphline serve
 
 test: install ## Run the tests, on all cores
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --durations 25
 
 lint: install ## Check style, imports, docstrings and format
 	$(BIN)/ruff check .
