@@ -31,3 +31,10 @@ def test_a_card_tells_the_way_from_the_first_run_on() -> None:
     assert "glyphline train mine.toml --data-root DATA --output runs/mine\n" in again
     assert "--start-from" not in again
     assert "fetch_fonts.py" not in again, "no source draws with fonts"
+
+
+def test_symbols_are_shown_whole_whatever_they_are() -> None:
+    manifest = load_bundle(ModelRepository([pretrained_root()]).resolve("words", None)).manifest
+    (line,) = [line for line in write_card(manifest).splitlines() if "Symbols: " in line]
+    shown = line.partition("Symbols: ")[2]
+    assert shown == f"`` {''.join(manifest.alphabet)} ``."

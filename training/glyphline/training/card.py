@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -30,8 +31,15 @@ def _symbols(manifest: Manifest) -> str:
     symbols = manifest.alphabet
     if any(len(symbol) > 1 for symbol in symbols):
         shown, more = symbols[:200], len(symbols) - 200
-        return ", ".join(f"`{symbol}`" for symbol in shown) + (f" and {more} more." if more > 0 else ".")
-    return f"`{''.join(symbols)}`" + (" (the last is a space)." if symbols[-1] == " " else ".")
+        return ", ".join(_code(symbol) for symbol in shown) + (f" and {more} more." if more > 0 else ".")
+    return _code("".join(symbols)) + (" (the last is a space)." if symbols[-1] == " " else ".")
+
+
+def _code(text: str) -> str:
+    """Sets a text as code, whatever backticks it has."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {text} {fence}" if longest else f"{fence}{text}{fence}"
 
 
 def _use(manifest: Manifest) -> list[str]:
