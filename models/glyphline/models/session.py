@@ -297,6 +297,6 @@ def _explain_missing(device: Device, provider: str, reason: str) -> str:
         )
     return (
         f"device {device!r} is not available: {reason}. It needs an NVIDIA GPU that nvidia-smi lists, and"
-        " 'glyphline[gpu]' in place of 'glyphline[cpu]' (pip uninstall onnxruntime; pip install 'glyphline[gpu]'); or"
-        " choose device 'cpu', or allow falling back to the CPU"
+        " ONNX Runtime for it: pip uninstall onnxruntime, then pip install 'glyphline[gpu]'; or choose device 'cpu', or"
+        " allow falling back to the CPU"
     )

@@ -132,7 +132,7 @@ def test_the_name_tells_the_format(output: str, stated: Format | None, expected:
 @pytest.mark.parametrize(
     ("output", "advice"),
     [
-        ("texts.txt", r"\.jsonl, \.csv or \.parquet .* --format"),
+        ("texts.txt", r"\.jsonl, \.csv or \.parquet, .* --format"),
         ("texts.jsonl.gz", "gz is the ending of no format"),
         ("texts.xml", "add --format xml"),
     ],

@@ -112,4 +112,4 @@ def _is_folder(output: str) -> bool:
 def _advice(ending: str) -> str:
     if ending == "xml":
         return "PAGE and ALTO files are filled in within a folder: name that, and add --format xml"
-    return "name a file that ends in .jsonl, .csv or .parquet or a folder with / at its end, or say --format too"
+    return "name a file that ends in .jsonl, .csv or .parquet, or a folder with / at its end, or add --format"
