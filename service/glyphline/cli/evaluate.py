@@ -46,7 +46,7 @@ Examples:
   glyphline evaluate scans/ --model models/digits/2 --decoder beam --report report/
   glyphline evaluate scans/ --model digits --model digits-ctc --report report/
   glyphline evaluate mine.toml:held_out --model models/mine/1 --report report/
-  glyphline evaluate scans/ --lexicon streets.txt
+  glyphline evaluate scans/ --model words --lexicon streets.txt
 
 \b
 A data set is a folder or file of strips in any format that training reads (docs/training.md), CONFIG.toml:SET for a

@@ -21,7 +21,7 @@ Examples:
 
 \b
 Then:
-  glyphline recognize strip.png --language-model streets.arpa
+  glyphline recognize sign.png --model words --language-model streets.arpa
   glyphline serve --language-model streets=streets.arpa
 
 \b

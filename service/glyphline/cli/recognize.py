@@ -62,8 +62,8 @@ Examples:
   glyphline recognize meters/*.jpg --allowed 0123456789 --json
   glyphline recognize cheque.png --show               writes cheque.reading.png
   glyphline recognize cheque.png --alternatives 3     needs no --decoder beam: it is implied
-  glyphline recognize street.png --lexicon streets.txt
-  glyphline recognize letter.png --language-model letters.arpa
+  glyphline recognize street.png --model words --lexicon streets.txt
+  glyphline recognize letter.png --model words --language-model letters.arpa
   glyphline recognize cheque.png --server localhost:50051
   glyphline recognize cheque.png --server host:50051 --tls-ca ca.pem --token-file counter.token
   scan | glyphline recognize -
