@@ -55,7 +55,7 @@ PAGE = """<PcGts xmlns="http://schema.primaresearch.org/PAGE/gts/pagecontent/201
 TINY_LOOP = {
     "epochs": "1",
     "strips_per_epoch": "64",
-    "batch_columns": "512",
+    "batch_columns": "256",
     "workers": "0",
     "validate_every": "1",
     "precision": '"fp32"',
