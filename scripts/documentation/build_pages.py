@@ -20,7 +20,10 @@ def main() -> None:
     parser.add_argument(
         "output", type=Path, nargs="?", default=default, help="folder to write to (default: build/pages)"
     )
-    gather(ROOT, parser.parse_args().output)
+    try:
+        gather(ROOT, parser.parse_args().output)
+    except FileExistsError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from command_reference import render as render_commands
@@ -28,10 +29,14 @@ __all__ = ["ELSEWHERE", "Page", "Pages", "gather", "rewrite_links"]
 ELSEWHERE = PurePosixPath("repository")
 """Folder of the site for what is not documentation and is linked to: sources, configurations, licences."""
 
+_MADE = ".made-by-build_pages"
+"""Marks a folder that may be removed to be made anew."""
+
 _PRETRAINED = PurePosixPath("models/glyphline/models/pretrained")
 _PROTO = PurePosixPath("protos/glyphline/recognition/v1/recognition.proto")
 _AS_THEY_ARE = {".gif", ".jpeg", ".jpg", ".json", ".png", ".svg"}
 _LANGUAGES = {".py": "python", ".proto": "protobuf", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".sh": "bash"}
+_LEFT_OUT = {"__pycache__", "node_modules"}
 _LINK = re.compile(r"\]\((?P<path>[^)#\s]+)(?P<rest>[^)]*)\)")
 _NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 
@@ -91,8 +96,7 @@ class Pages:
         """Writes all pages, and what they link to."""
         while self._waiting:
             page = self._waiting.pop()
-            text = rewrite_links(page.text, lambda path, page=page: self._lead(page, path))  # type: ignore[misc]
-            self._write(page.target, show_formulas(text))
+            self._write(page.target, show_formulas(rewrite_links(page.text, partial(self._lead, page))))
 
     def _lead(self, page: Page, path: str) -> str:
         """Where a link of a page leads to on the site. One to nothing is left, for the build to complain of."""
@@ -131,9 +135,8 @@ class Pages:
 
 
 def _folder_page(path: Path, source: PurePosixPath) -> str:
-    names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in path.iterdir())
-    shown = [name for name in names if not name.startswith((".", "__pycache__"))]
-    links = "".join(f"- [`{name}`]({source.name}/{name.removesuffix('/')})\n" for name in shown)
+    shown = [each for each in sorted(path.iterdir()) if each.name not in _LEFT_OUT and not each.name.startswith(".")]
+    links = "".join(f"- [`{each.name}{'/' * each.is_dir()}`]({source.name}/{each.name})\n" for each in shown)
     return f"{_NOT_SEARCHED}# {escape(source.as_posix())}\n\n{links}"
 
 
@@ -149,10 +152,18 @@ def gather(root: Path, output: Path) -> None:
 
     Args:
         root: The repository.
-        output: Folder for the pages; what is in it already is removed.
+        output: Folder for the pages. One that this function has made before is made anew.
+
+    Raises:
+        FileExistsError: If it is any other folder with something in it.
     """
-    if output.exists():
+    if (output / _MADE).is_file():
         shutil.rmtree(output)
+    if output.exists() and any(output.iterdir()):
+        raise FileExistsError(f"{output} holds what was not made here; name another folder, or remove it")
+    output.mkdir(parents=True, exist_ok=True)
+    (output / _MADE).touch()
+    shutil.copytree(root / "docs" / "assets", output / "assets")
     pages = Pages(root, output)
     for path in sorted((root / "docs").glob("*.md")):
         pages.add(Page(PurePosixPath("docs", path.name), PurePosixPath(path.name), path.read_text(encoding="utf-8")))
@@ -161,10 +172,6 @@ def gather(root: Path, output: Path) -> None:
         pages.add(Page(PurePosixPath(name), PurePosixPath(name.lower()), text))
     for page in (_api(root), _commands(), *_models(root)):
         pages.add(page)
-    for path in sorted((root / "docs" / "assets").glob("*")):
-        output.mkdir(parents=True, exist_ok=True)
-        (output / "assets").mkdir(exist_ok=True)
-        shutil.copyfile(path, output / "assets" / path.name)
     pages.write()
 
 

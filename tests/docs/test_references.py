@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -15,7 +16,7 @@ pytest.importorskip("latex2mathml", reason="needs the extra `docs`")
 from command_reference import render as render_commands
 from formulas import show_formulas
 from markdown_text import cell, escape, outside_code
-from pages import Page, Pages, rewrite_links
+from pages import Page, Pages, gather, rewrite_links
 from proto_reference import describe
 from proto_reference import render as render_api
 
@@ -193,6 +194,17 @@ def test_what_is_linked_to_comes_along(tmp_path: Path) -> None:
     assert "# c.py\n\n`lib/c.py`\n\n````python\nprint('```')\n````\n" in source
     assert "[`c.py`](c.py.md)" in (output / "repository" / "lib" / "index.md").read_text()
     assert (output / "repository" / "lib" / "r.json").read_text() == "{}"
+
+
+def test_only_folders_of_its_own_making_are_made_anew(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    shutil.copytree(ROOT / "docs" / "assets", docs / "assets")
+    with pytest.raises(FileExistsError, match="was not made here"):
+        gather(ROOT, docs)
+    assert (docs / "assets" / "site.css").exists()
+    for _ in range(2):
+        gather(ROOT, tmp_path / "pages")
+    assert (tmp_path / "pages" / "index.md").exists()
 
 
 def test_the_page_of_limits_has_every_status() -> None:
