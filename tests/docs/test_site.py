@@ -133,7 +133,7 @@ def test_a_page_begins_with_its_title_and_what_it_is_for(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     lines = text.splitlines()
     assert lines[0].startswith("# ")
-    assert lines[2][0] not in "#|!-", "after the title a page says what it is for"
+    assert not lines[2].startswith(("#", "|", "!", "-", "```")), "after the title a page says what it is for"
     assert len(lines) <= MOST_LINES
     levels = [len(mark) for mark in re.findall(r"^(#+) ", prose(text), re.MULTILINE)]
     assert levels.count(1) == 1
