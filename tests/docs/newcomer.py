@@ -170,7 +170,7 @@ class Newcomer:
         """Runs a command in this process, which is much quicker than one of its own."""
         command = call.arguments[0]
         if command == "train":
-            self._shrink(call.arguments[1])
+            shrink(self._own(call.arguments[1]))
         if command == "transcribe":
             self._begin_job(list(call.arguments))
         result = CliRunner().invoke(app, [*call.arguments, *QUICKER.get(command, ())])
@@ -178,19 +178,20 @@ class Newcomer:
             raise result.exception
         assert result.exit_code == 0, f"{' '.join(call.arguments)}: {result.exit_code}\n{result.output}"
         if call.output is not None:
-            (self.folder / call.output).write_text(result.stdout, encoding="utf-8")
+            self._own(call.output).write_text(result.stdout, encoding="utf-8")
 
-    def _shrink(self, name: str) -> None:
-        config = self.folder / name
-        assert config.resolve().is_relative_to(self.folder.resolve()), f"{name} is not the newcomer's own"
-        shrink(config)
+    def _own(self, name: str) -> Path:
+        """Returns the path of something that is changed here, and so must be the newcomer's own."""
+        path = (self.folder / name).resolve()
+        assert path != self.folder.resolve() and path.is_relative_to(self.folder.resolve()), f"{name} is not theirs"
+        return path
 
     def _begin_job(self, arguments: list[str]) -> None:
         """Clears away what another job has written: a page shows jobs to choose from, not one after the other."""
         output = arguments[arguments.index("--output") + 1]
         settings = [argument for argument in arguments if argument != "--resume"]
         if settings == arguments or self._jobs.get(output) != settings:
-            for path in (self.folder / output, self.folder / f"{output}.job"):
+            for path in (self._own(output), self._own(f"{output}.job")):
                 if path.is_dir():
                     shutil.rmtree(path)
                 path.unlink(missing_ok=True)
