@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -20,6 +21,7 @@ from pages import Page, Pages, gather, rewrite_links
 from proto_reference import describe
 from proto_reference import render as render_api
 
+from glyphline.cli import app
 from glyphline.service.status import _TABLE
 
 ROOT = Path(__file__).parents[2]
@@ -121,18 +123,22 @@ def test_everything_of_our_api_has_a_comment() -> None:
 
 
 def test_a_command_line_is_told_by_its_help() -> None:
-    app = typer.Typer(name="tool", help="What it does.\n\n\b\n  tool go    at once\n", epilog="\b\nCodes:\n  0  done\n")
+    tool = typer.Typer(
+        name="tool", help="What it does.\n\n\b\n  tool go    at once\n", epilog="\b\nCodes:\n  0  done\n"
+    )
 
-    @app.command("go", short_help="Go.", epilog="\b\nExamples:\n  tool go --fast <place>\n\n\b\nMore is *not*\nsaid.\n")
+    @tool.command(
+        "go", short_help="Go.", epilog="\b\nExamples:\n  tool go --fast <place>\n\n\b\nMore is *not*\nsaid.\n"
+    )
     def go(place: str, fast: Annotated[bool, typer.Option("--fast", help="Or [slow].")] = False) -> None:
         """Goes to `a <place>`."""
 
     inner = typer.Typer()
-    app.add_typer(inner, name="data")
+    tool.add_typer(inner, name="data")
     inner.command("show")(lambda: None)
     inner.command("hide")(lambda: None)
 
-    page = render_commands(get_command(app), "Commands")
+    page = render_commands(get_command(tool), "Commands")
     assert page.startswith("# Commands\n\nWhat it does.\n\n```text\ntool go    at once\n```\n\n| command |")
     assert "| [`tool go`](#tool-go) | Go. |\n" in page
     assert "## tool go { #tool-go }\n\n```text\ntool go [OPTIONS] " in page
@@ -141,6 +147,21 @@ def test_a_command_line_is_told_by_its_help() -> None:
     assert "\nExamples:\n\n```text\ntool go --fast <place>\n```\n\nMore is \\*not\\*\nsaid.\n" in page
     assert "## tool data show { #tool-data-show }\n" in page
     assert page.endswith("## Exit codes\n\nCodes:\n\n```text\n0  done\n```\n")
+
+
+def test_the_examples_of_the_help_name_options_that_there_are() -> None:
+    group = get_command(app)
+    examples = re.findall(
+        r"^(?:.*\| |[A-Z_]+=\S+ )?glyphline ([a-z][^;\n]*)$", render_commands(group, "Commands"), re.MULTILINE
+    )
+    assert len(examples) > 80
+    for example in examples:
+        name, *words = shlex.split(re.split(r"\s{3,}", example)[0])
+        command = group.commands[name]  # type: ignore[attr-defined]  # typer's own copy of click has no types
+        if hasattr(command, "commands"):
+            command, words = command.commands[words[0]], words[1:]
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        assert {word for word in words if word.startswith("-") and word != "-"} <= known, example
 
 
 def test_code_stays_as_it_is() -> None:
