@@ -22,6 +22,7 @@ from proto_reference import describe
 from proto_reference import render as render_api
 
 from glyphline.cli import app
+from glyphline.service.settings import ServerSettings
 from glyphline.service.status import _TABLE
 
 ROOT = Path(__file__).parents[2]
@@ -232,3 +233,18 @@ def test_the_page_of_limits_has_every_status() -> None:
     page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| .+ \| `([A-Z_]+)` \| `([A-Z_]+)` \|", page, re.MULTILINE)
     assert sorted(listed) == sorted((row.code.name, row.reason) for row in _TABLE.values())
+
+
+def test_the_page_of_limits_has_the_settings_as_they_are() -> None:
+    page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    units = {"": 1, " MiB": 2**20, " million": 1e6}
+    found = {}
+    for names, values in re.findall(r"^\| (`--.+?`) \| (.+?) \|", page, re.MULTILINE):
+        options = re.findall(r"--([\w-]+)", names)
+        numbers = re.findall(r"(\d+(?:,\d{3})*)( MiB| million|)", values)
+        found |= dict(
+            zip(options, [int(digits.replace(",", "")) * units[unit] for digits, unit in numbers], strict=False)
+        )
+    assert len(found) > 10
+    fields = ServerSettings.model_fields
+    assert found == {option: fields[option.replace("-", "_")].default for option in found}
