@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +47,60 @@ def cluster(config: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_envoy_takes_it(tmp_path: Path) -> None:
-    envoy = shutil.which("envoy", path=str(Path(sys.executable).parent)) or shutil.which("envoy")
-    assert envoy, "Envoy is part of the development tools: pip install 'glyphline[dev]'"
+@pytest.fixture(scope="module")
+def envoy() -> str:
+    found = shutil.which("envoy", path=str(Path(sys.executable).parent)) or shutil.which("envoy")
+    assert found, "Envoy is part of the development tools: pip install 'glyphline[dev]'"
+    return found
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Path:
+    """The configuration in a folder of its own, with its paths."""
     for path in FOLDER.glob("*.yaml"):
         (tmp_path / path.name).write_text(path.read_text(encoding="utf-8").replace("/etc/envoy", str(tmp_path)))
-    command = [envoy, "--mode", "validate", "--config-path", str(tmp_path / "envoy.yaml"), "-l", "warning"]
+    return tmp_path / "envoy.yaml"
+
+
+def test_envoy_takes_it(envoy: str, shipped: Path, tmp_path: Path) -> None:
+    command = [envoy, "--mode", "validate", "--config-path", str(shipped), "-l", "warning"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not re.search(r"deprecated", done.stderr, re.IGNORECASE), done.stderr
+
+
+def test_an_envoy_that_is_to_end_takes_the_order_to_send_its_clients_elsewhere(
+    envoy: str, shipped: Path, tmp_path: Path
+) -> None:
+    """The hook of Kubernetes before it ends, but for its pause."""
+    address = tmp_path / "admin"
+    loaded = yaml.safe_load(shipped.read_text(encoding="utf-8"))
+    loaded["admin"]["address"]["socket_address"]["port_value"] = 0
+    loaded["static_resources"]["listeners"][0]["address"]["socket_address"]["port_value"] = 0
+    shipped.write_text(yaml.safe_dump(loaded), encoding="utf-8")
+    command = [envoy, "--config-path", str(shipped), "--disable-hot-restart", "--admin-address-path", str(address)]
+    with subprocess.Popen([*command, "-l", "off"], cwd=tmp_path) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not address.exists() or ":" not in address.read_text():
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            port = address.read_text().strip().rpartition(":")[2]
+            *bash, script = hook()
+            assert "/9901;" in script
+            assert script.endswith("sleep 40")
+            order = script.replace("/9901;", f"/{port};").replace("sleep 40", "head -1 <&3")
+            done = subprocess.run([*bash, order], capture_output=True, text=True, check=False)
+            assert done.stdout.startswith("HTTP/1.1 200"), done
+        finally:
+            process.kill()
+
+
+def hook() -> list[str]:
+    manifest = FOLDER.parent / "kubernetes" / "components" / "envoy" / "deployment.yaml"
+    (container,) = yaml.safe_load(manifest.read_text(encoding="utf-8"))["spec"]["template"]["spec"]["containers"]
+    command: list[str] = container["lifecycle"]["preStop"]["exec"]["command"]
+    return command
 
 
 def test_a_server_that_drains_is_left_before_it_ends(cluster: dict[str, Any]) -> None:
