@@ -48,12 +48,7 @@ def test_make_has_the_targets(document: str) -> None:
 
 def test_the_commands_of_the_documents_exist() -> None:
     parts = get_command(app).commands  # type: ignore[attr-defined]  # typer's own copy of click has no types
-    found = [
-        words
-        for document in DOCUMENTS
-        for words in commands(document)
-        if words[0] == "glyphline"
-    ]
+    found = [words for document in DOCUMENTS for words in commands(document) if words[0] == "glyphline"]
     assert {words[1] for words in found} >= {"recognize", "transcribe", "serve", "train", "export", "evaluate"}
     for words in found:
         command = parts[words[1]]
