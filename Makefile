@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve test lint format typecheck check protos fonts clean
+.PHONY: help install demo serve test lint format typecheck check docs protos fonts clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,10 @@ typecheck: install ## Check types, strictly
 	$(BIN)/mypy
 
 check: lint typecheck test ## All that a change must pass
+
+docs: install ## Build the documentation's site into build/site
+	$(BIN)/python scripts/documentation/build_pages.py
+	$(BIN)/mkdocs build --strict
 
 protos: install ## Generate the Python stubs beside their .proto files
 	$(BIN)/python scripts/generate_protos.py
