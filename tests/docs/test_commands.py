@@ -72,8 +72,10 @@ NOT_RUN = {
     "--output runs/digits-first": _HOURS,
     "glyphline train training/glyphline/training/configs/digits-second.toml --data-root data "
     "--output runs/digits-second --start-from runs/digits-first": _HOURS,
+    "glyphline train training/glyphline/training/configs/digits-third.toml --data-root data "
+    "--output runs/digits-third --start-from runs/digits-second": _HOURS,
     "glyphline train training/glyphline/training/configs/digits.toml --data-root data --output runs/digits "
-    "--start-from runs/digits-second": _HOURS,
+    "--start-from runs/digits-third": _HOURS,
     "python deploy/rehearse.py --server localhost:50051": (
         "reads a thousand strips, as tests/deploy/test_rehearsal.py does"
     ),
