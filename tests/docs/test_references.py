@@ -238,7 +238,7 @@ def test_the_page_of_limits_has_every_status() -> None:
 def test_the_page_of_limits_has_the_settings_as_they_are() -> None:
     page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
     units = {"": 1, " MiB": 2**20, " million": 1e6}
-    found = {}
+    found: dict[str, float] = {}
     for names, values in re.findall(r"^\| (`--.+?`) \| (.+?) \|", page, re.MULTILINE):
         options = re.findall(r"--([\w-]+)", names)
         numbers = re.findall(r"(\d+(?:,\d{3})*)( MiB| million|)", values)
