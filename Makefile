@@ -51,7 +51,7 @@ check: lint typecheck test ## All that a change must pass
 
 docs: install ## Build the documentation's site into build/site
 	$(BIN)/python scripts/documentation/build_pages.py
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 protos: install ## Generate the Python stubs beside their .proto files
 	$(BIN)/python scripts/generate_protos.py

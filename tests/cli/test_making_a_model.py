@@ -47,21 +47,21 @@ path = "strips"
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs the extra `train`")
 def test_train_export_evaluate_recognize(
-    glyphline: Command, strips_folder: Path, strips: list[tuple[Path, str]], tmp_path: Path
+    invoke: Command, strips_folder: Path, strips: list[tuple[Path, str]], tmp_path: Path
 ) -> None:
     (tmp_path / "small.toml").write_text(CONFIG)
     run, models = tmp_path / "run", tmp_path / "models"
     data = ("--data-root", strips_folder.parent)
-    trained = glyphline("train", tmp_path / "small.toml", *data, "--output", run)
+    trained = invoke("train", tmp_path / "small.toml", *data, "--output", run)
     assert trained.returncode == 0, trained.stderr
     export = ("export", run, "--output", models, "--name", "small", "--version", "3", *data)
-    exported = glyphline(*export)
+    exported = invoke(*export)
     assert exported.returncode == 0, exported.stderr
     assert exported.stdout == f"{models / 'small' / '3'}\n"
-    again = glyphline(*export)
+    again = invoke(*export)
     assert again.returncode == ExitCode.USAGE
     assert "exists" in again.stderr
-    evaluated = glyphline("evaluate", strips_folder, "--model", models / "small" / "3", "--json")
+    evaluated = invoke("evaluate", strips_folder, "--model", models / "small" / "3", "--json")
     assert json.loads(evaluated.stdout)["images"] == len(strips)
-    read = glyphline("recognize", strips[0][0], "--model-repository", models, "--json")
+    read = invoke("recognize", strips[0][0], "--model-repository", models, "--json")
     assert (json.loads(read.stdout)["model"], json.loads(read.stdout)["version"]) == ("small", 3)
