@@ -28,8 +28,8 @@ def test_figures_agree_with_those_of_a_transcription(glyphline: Command, strips_
     assert "<html" in (tmp_path / "report" / "report.html").read_text()
 
 
-def test_plain_columns_and_a_limit(shipped_version: int, glyphline: Command, strips_folder: Path) -> None:
-    done = glyphline("evaluate", strips_folder, "--limit", "3", "--decoder", "beam")
+def test_plain_columns_and_a_limit(shipped_version: int, invoke: Command, strips_folder: Path) -> None:
+    done = invoke("evaluate", strips_folder, "--limit", "3", "--decoder", "beam")
     assert done.returncode == 0, done.stderr
     headings, figures = (line.split("\t") for line in done.stdout.splitlines())
     assert headings[:5] == ["Data set", "Model", "Images", "Exact", "CER"]
@@ -37,9 +37,9 @@ def test_plain_columns_and_a_limit(shipped_version: int, glyphline: Command, str
     assert len(headings) == len(figures)
 
 
-def test_two_models_have_a_line_each(shipped_version: int, glyphline: Command, strips_folder: Path) -> None:
+def test_two_models_have_a_line_each(shipped_version: int, invoke: Command, strips_folder: Path) -> None:
     models = ("--model", "digits", "--model", "digits-ctc", *2 * ("--model-version", str(shipped_version)))
-    done = glyphline("evaluate", strips_folder, "--limit", "2", *models)
+    done = invoke("evaluate", strips_folder, "--limit", "2", *models)
     assert done.returncode == 0, done.stderr
     assert [line.split("\t")[1] for line in done.stdout.splitlines()] == [
         "Model",
@@ -48,22 +48,22 @@ def test_two_models_have_a_line_each(shipped_version: int, glyphline: Command, s
     ]
 
 
-def test_figures_can_be_recorded_in_the_bundle(glyphline: Command, strips_folder: Path, tmp_path: Path) -> None:
+def test_figures_can_be_recorded_in_the_bundle(invoke: Command, strips_folder: Path, tmp_path: Path) -> None:
     shutil.copytree(pretrained_root(), tmp_path / "models")
     repository = ("--model-repository", tmp_path / "models")
-    done = glyphline("evaluate", strips_folder, *repository, "--record", "--json")
+    done = invoke("evaluate", strips_folder, *repository, "--record", "--json")
     assert done.returncode == 0, done.stderr
     (described,) = (
         model
-        for model in map(json.loads, glyphline("models", "--json", *repository).stdout.splitlines())
+        for model in map(json.loads, invoke("models", "--json", *repository).stdout.splitlines())
         if model["name"] == "digits"
     )
     recorded = {each["data_set"]: each for each in described["evaluation"]}[f"DATA/{strips_folder.name}"]
     assert recorded["images"] == json.loads(done.stdout)["images"]
-    assert f"| DATA/{strips_folder.name} |" in glyphline("models", "digits", *repository).stdout
+    assert f"| DATA/{strips_folder.name} |" in invoke("models", "digits", *repository).stdout
 
 
-def test_mistakes_are_explained(glyphline: Command, strips_folder: Path) -> None:
+def test_mistakes_are_explained(invoke: Command, strips_folder: Path) -> None:
     for arguments, code, reason in (
         (["nowhere"], ExitCode.USAGE, "nowhere is neither a folder"),
         (["meters", "--data-root", "nowhere"], ExitCode.USAGE, "--data-root"),
@@ -75,7 +75,7 @@ def test_mistakes_are_explained(glyphline: Command, strips_folder: Path) -> None
         ),
         ([strips_folder, "--beam-width", "999"], ExitCode.USAGE, "--beam-width"),
     ):
-        done = glyphline("evaluate", *arguments)
+        done = invoke("evaluate", *arguments)
         assert done.returncode == code, done.stderr
         assert reason in done.stderr
         assert "Traceback" not in done.stderr

@@ -67,11 +67,11 @@ def test_the_ready_line_tells_what_where_and_the_metrics(shipped_version: int, s
     "options", [[], ["--alternatives", "3", "--tokens"], ["--decoder", "greedy"], ["--allowed", "01"]]
 )
 def test_a_server_reads_as_this_process_does(
-    glyphline: Command, server: re.Match[str], strips: list[tuple[Path, str]], options: list[str]
+    invoke: Command, server: re.Match[str], strips: list[tuple[Path, str]], options: list[str]
 ) -> None:
     paths = [path for path, _ in strips]
-    here = glyphline("recognize", *paths, "--json", *options)
-    there = glyphline("recognize", *paths, "--json", *options, "--server", server[2])
+    here = invoke("recognize", *paths, "--json", *options)
+    there = invoke("recognize", *paths, "--json", *options, "--server", server[2])
     assert there.returncode == 0, there.stderr
     for ours, theirs in zip(here.stdout.splitlines(), there.stdout.splitlines(), strict=True):
         expected, found = json.loads(ours), json.loads(theirs)
@@ -109,13 +109,13 @@ def test_a_job_that_asks_servers_reads_as_this_process_does(
 
 
 def test_bad_pictures_have_the_same_codes(
-    glyphline: Command, server: re.Match[str], strips: list[tuple[Path, str]], tmp_path: Path
+    invoke: Command, server: re.Match[str], strips: list[tuple[Path, str]], tmp_path: Path
 ) -> None:
     for name, content in (("empty", b""), ("text", b"no picture"), ("cut", strips[0][0].read_bytes()[:60])):
         (tmp_path / name).write_bytes(content)
     names = ["empty", str(strips[0][0]), "text", "missing", "cut"]
     here, there = (
-        glyphline("recognize", *names, "--json", *where, cwd=tmp_path) for where in ([], ["--server", server[2]])
+        invoke("recognize", *names, "--json", *where, cwd=tmp_path) for where in ([], ["--server", server[2]])
     )
     assert here.returncode == there.returncode == ExitCode.IMAGES
     codes = [
@@ -135,7 +135,7 @@ def test_bad_pictures_have_the_same_codes(
     ],
 )
 def test_refusals_are_explained(
-    glyphline: Command,
+    invoke: Command,
     server: re.Match[str],
     strips: list[tuple[Path, str]],
     options: list[str],
@@ -143,25 +143,25 @@ def test_refusals_are_explained(
     code: int,
     reason: str,
 ) -> None:
-    done = glyphline("recognize", strips[0][0], "--server", server[2], *options)
+    done = invoke("recognize", strips[0][0], "--server", server[2], *options)
     assert done.returncode == code, done.stderr
     assert reason in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_label_stands_for_a_version(
-    glyphline: Command, server: re.Match[str], strips: list[tuple[Path, str]]
+    invoke: Command, server: re.Match[str], strips: list[tuple[Path, str]]
 ) -> None:
-    done = glyphline("recognize", strips[0][0], "--server", server[2], "--model-version", "stable", "--json")
+    done = invoke("recognize", strips[0][0], "--server", server[2], "--model-version", "stable", "--json")
     assert done.returncode == ExitCode.OK, done.stderr
     row = json.loads(done.stdout)
     assert (row["model"], row["version"]) == ("digits", ModelRepository([pretrained_root()]).latest("digits"))
 
 
 def test_show_works_with_a_server(
-    glyphline: Command, server: re.Match[str], strips: list[tuple[Path, str]], tmp_path: Path
+    invoke: Command, server: re.Match[str], strips: list[tuple[Path, str]], tmp_path: Path
 ) -> None:
-    done = glyphline("recognize", strips[0][0], "--server", server[2], "--show-output", tmp_path)
+    done = invoke("recognize", strips[0][0], "--server", server[2], "--show-output", tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / f"{strips[0][0].stem}.reading.png").exists()
 
@@ -190,8 +190,8 @@ def test_a_port_that_is_taken(glyphline: Command, server: re.Match[str]) -> None
     assert "Traceback" not in done.stderr
 
 
-def test_a_server_that_is_not_there(glyphline: Command, strips: list[tuple[Path, str]]) -> None:
-    done = glyphline("recognize", strips[0][0], "--server", "127.0.0.1:1", "--timeout", "5")
+def test_a_server_that_is_not_there(invoke: Command, strips: list[tuple[Path, str]]) -> None:
+    done = invoke("recognize", strips[0][0], "--server", "127.0.0.1:1", "--timeout", "5")
     assert done.returncode == ExitCode.SERVER
     assert "127.0.0.1:1" in done.stderr
     assert "Traceback" not in done.stderr
