@@ -4,7 +4,8 @@ Envoy runs with the configuration that is shipped, `deploy/envoy/`; only address
 speaks TLS to the client and mutual TLS to the servers. Calls arrive as a Poisson process whatever becomes of the
 servers, and a call's time counts from when it was due. Each is made by Glyphline's own client with its own retry
 policy. In each round every server is sent SIGTERM, drains, ends, and is started anew; when the new one has read
-something the next one's turn comes. With `--kill` one of them is then killed, with no warning, and started anew too.
+something the next one's turn comes. Then the certificates are renewed. With `--kill` one server is then killed, with no
+warning, and started anew too.
 
 Give a rate that one server fewer can keep up with, or what is measured is an overload. Calls that come while
 `--at-most` are in progress are left out, and counted, so that a machine that is busy with other things fails no call.
@@ -30,9 +31,10 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +109,8 @@ class Record:
         wrong: Answers with another text than the recogniser reads.
         shares: Images that each server had read before the first restart.
         restarts: Exit codes of servers that were told to end.
-        kills: How many were killed.
+        renewals: How many new certificates Envoy took.
+        kills: How many servers were killed.
         envoy: What Envoy counted.
     """
 
@@ -117,6 +120,7 @@ class Record:
     wrong: int = 0
     shares: list[int] = field(default_factory=list)
     restarts: list[int] = field(default_factory=list)
+    renewals: int = 0
     kills: int = 0
     envoy: dict[str, int] = field(default_factory=dict)
 
@@ -136,6 +140,7 @@ class Record:
             "milliseconds": dict(zip(("p50", "p99", "max"), (1000 * quantiles).round(1).tolist(), strict=True)),
             "shares": self.shares,
             "restarts": self.restarts,
+            "renewals": self.renewals,
             "kills": self.kills,
             "envoy": self.envoy,
         }
@@ -265,8 +270,19 @@ async def exchange(server: Server, number: signal.Signals) -> int:
     return code
 
 
-async def restart_all(arguments: argparse.Namespace, servers: list[Server], record: Record) -> None:
-    """Does what is done to the servers."""
+async def renew(pair: Certificate, folder: Path, target: str) -> None:
+    """Gives Envoy and the servers a new certificate, and waits until Envoy shows it to new connections."""
+    serial = pair.renew()
+    for source, name in ((pair.key, "tls.key"), (pair.certificate, "tls.crt")):
+        shutil.copy(source, folder / "tls" / f".{name}")
+        (folder / "tls" / f".{name}").rename(folder / "tls" / name)
+    await until(lambda: pair.shown(target) == serial, "Envoy shows the new certificate")
+
+
+async def restart_all(
+    arguments: argparse.Namespace, servers: list[Server], renewal: Callable[[], Awaitable[None]], record: Record
+) -> None:
+    """Does what is done to the servers and to Envoy."""
     await until(lambda: min(server.images_read() for server in servers) > 0, "all servers read")
     before = [server.images_read() for server in servers]
     await asyncio.sleep(arguments.pause)
@@ -275,6 +291,8 @@ async def restart_all(arguments: argparse.Namespace, servers: list[Server], reco
         for server in servers:
             record.restarts.append(await exchange(server, signal.SIGTERM))
             await asyncio.sleep(arguments.pause)
+        await renewal()
+        record.renewals += 1
         if arguments.kill:
             await exchange(servers[0], signal.SIGKILL)
             record.kills += 1
@@ -304,7 +322,8 @@ async def run(arguments: argparse.Namespace, folder: Path) -> Record:
             async with AsyncClient(target, credentials=credentials, timeout=arguments.timeout) as client:
                 await client.wait_until_ready(PATIENCE_SECONDS)
                 async with calls(client, contents, texts, arguments, record):
-                    await restart_all(arguments, servers, record)
+                    renewal = partial(renew, pair, folder / "envoy", target)
+                    await restart_all(arguments, servers, renewal, record)
             record.envoy = counts_of_envoy(admin)
     finally:
         for server in servers:

@@ -35,5 +35,6 @@ def test_complaint_17_a_rolling_restart_behind_a_balancer_loses_nothing(report: 
     assert report["failed"] == {}, report["log"]
     assert report["wrong"] == 0
     assert report["restarts"] == [0, 0]
+    assert report["renewals"] == 1  # of the certificate, which Envoy follows without a restart
     assert report["kills"] == 1
     assert report["calls"] > 50
