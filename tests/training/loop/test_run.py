@@ -227,7 +227,9 @@ def test_a_network_learns_a_few_strips_by_heart(cell: str, decoder_cell: str) ->
             "encoder_layers": 1,
             "decoder_cell": decoder_cell,
             "decoder_size": 32,
+            "carries_state": True,
             "attention_size": 24,
+            "attention_reach": 0,
             "dropout": 0.0,
         }
     )
