@@ -17,7 +17,7 @@ __all__ = ["ImageInput", "encode_image", "load_image"]
 ImageInput: TypeAlias = bytes | Path | Image.Image | NDArray[Any]
 
 _PNG_MODES = frozenset({"1", "L", "LA", "I", "I;16", "P", "RGB", "RGBA"})
-_TIFF_MODES = frozenset({"CMYK", "F", "YCbCr", "LAB"})
+_TIFF_MODES = frozenset({"CMYK", "F", "LAB"})  # not YCbCr, which some Pillows write and then cannot read
 
 
 def encode_image(image: ImageInput) -> bytes:
