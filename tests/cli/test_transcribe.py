@@ -285,3 +285,10 @@ def test_a_reader_that_goes_away_ends_the_job_quietly(
     with process.stderr:
         assert b"Traceback" not in process.stderr.read()
     assert process.wait() == ExitCode.PIPE_CLOSED
+
+
+def test_workers_by_the_hundred_are_refused(invoke: Command, strips_folder: Path, tmp_path: Path) -> None:
+    done = invoke("transcribe", strips_folder, "-o", tmp_path / "out.jsonl", "--workers", "5000")
+    assert done.returncode == ExitCode.USAGE
+    assert "--workers 5000: at most" in done.stderr
+    assert not list(tmp_path.iterdir())

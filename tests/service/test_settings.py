@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
+from glyphline.models.session import most_workers
 from glyphline.service.settings import ServerSettings, unknown_variables
 
 if TYPE_CHECKING:
@@ -115,3 +116,11 @@ def test_a_server_says_so(start: Callable[..., ServerProcess], tmp_path: Path) -
         "GLYPHLINE_MAX_BACH is no setting and changes nothing; did you mean GLYPHLINE_MAX_BATCH?"
     )
     assert line["level"] == "warning"
+
+
+def test_workers_by_the_hundred_are_refused() -> None:
+    most = most_workers()
+    assert most >= 16
+    assert ServerSettings(workers=most).worker_count == most
+    with pytest.raises(ValidationError, match=f"at most {most} here"):
+        ServerSettings(workers=most + 1)

@@ -23,10 +23,13 @@ __all__ = [
     "Session",
     "available_threads",
     "check_runtime",
+    "most_workers",
     "open_session",
     "session_device",
     "session_options",
 ]
+
+_MOST_WORKERS_A_CORE = 16
 
 Provider = Literal["onnxruntime", "openvino", "tensorrt"]
 """What runs graphs on the device: ONNX Runtime's own kernels; on the CPU OpenVINO, on a GPU TensorRT."""
@@ -73,6 +76,11 @@ def available_threads(
         cores = os.cpu_count() or 1
     quotas = _quotas(cgroup_root, _groups(cgroup_file))
     return max(1, int(min([cores, *quotas])))
+
+
+def most_workers() -> int:
+    """Returns how many processes that read may be asked for: far more than are of use, fewer than fill the memory."""
+    return _MOST_WORKERS_A_CORE * available_threads()
 
 
 def _groups(cgroup_file: Path) -> dict[str, PurePosixPath]:

@@ -15,6 +15,7 @@ from glyphline.cli.guides import tell_left_out
 from glyphline.cli.selection import find_bundle
 from glyphline.models.bundle import MANIFEST_NAME
 from glyphline.models.decoding import DecodingOptions
+from glyphline.models.session import most_workers
 from glyphline.service.jobs import Engine, LocalEngine, ModelIdentity, WorkerSettings, usual_workers
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def open_engine(reading: Reading) -> AbstractContextManager[Opened]:
 @contextmanager
 def _local_engine(reading: Reading) -> Iterator[Opened]:
     """Reads with the processes of this machine."""
+    if reading.workers is not None and reading.workers > (most := most_workers()):
+        raise CommandError(f"--workers {reading.workers}: at most {most} here; as many as there are cores are fastest")
     settings, identity = _prepare(reading)
     yield Opened(LocalEngine(settings, identity, reading.workers or usual_workers(reading.device)))
 

@@ -15,7 +15,7 @@ from glyphline.models.bundle import Precision
 from glyphline.models.devices import split_devices
 from glyphline.models.errors import DeviceError
 from glyphline.models.image import ImageLimits
-from glyphline.models.session import Provider, available_threads
+from glyphline.models.session import Provider, available_threads, most_workers
 from glyphline.service.addresses import is_loopback
 
 __all__ = ["MEBIBYTE", "ServerSettings", "unknown_variables"]
@@ -189,6 +189,14 @@ class ServerSettings(BaseSettings):
                 "and --tls-key, or --allow-tokens-without-tls behind a proxy that ends TLS"
             )
         return self
+
+    @field_validator("workers")
+    @classmethod
+    def _fit_the_machine(cls, workers: int) -> int:
+        """Refuses processes by the hundred: each holds models, and the kernel would end whatever it chooses."""
+        if workers > (most := most_workers()):
+            raise ValueError(f"at most {most} here; as many as there are cores are fastest")
+        return workers
 
     @model_validator(mode="after")
     def _use_every_device(self) -> Self:
