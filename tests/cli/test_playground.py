@@ -48,7 +48,7 @@ def test_what_is_missing_is_named(invoke: Command, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_mistakes_are_explained(invoke: Command, arguments: list[str], code: ExitCode, reason: str) -> None:
-    done = invoke("playground", *arguments)
+    done = invoke("playground", "--port", "0", *arguments)  # the usual one may be taken
     assert done.returncode == code
     assert reason in done.stderr
 

@@ -149,9 +149,7 @@ def test_refusals_are_explained(
     assert "Traceback" not in done.stderr
 
 
-def test_a_label_stands_for_a_version(
-    invoke: Command, server: re.Match[str], strips: list[tuple[Path, str]]
-) -> None:
+def test_a_label_stands_for_a_version(invoke: Command, server: re.Match[str], strips: list[tuple[Path, str]]) -> None:
     done = invoke("recognize", strips[0][0], "--server", server[2], "--model-version", "stable", "--json")
     assert done.returncode == ExitCode.OK, done.stderr
     row = json.loads(done.stdout)
