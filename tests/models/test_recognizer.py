@@ -126,7 +126,7 @@ class TestReading:
         images = [read_image(content) for content in contents]
         inverted = [GreyImage(255 - image.pixels) for image in images]
         # Scaling rounds halves up, so a grey level and its inverse's inverse may be one level apart. What the networks
-        # make of one level of grey is a confidence that moves, by a few hundredths where they are unsure; nothing else may.
+        # make of one level of grey is a confidence that moves, by hundredths where they are unsure; nothing else may.
         assert agree(recognizer.recognize(images), recognizer.recognize(inverted), tolerance=5e-2)
 
     @pytest.mark.parametrize("level", [0, 128, 255])
