@@ -89,9 +89,9 @@ def measure(task: Task, arguments: argparse.Namespace, client: ProcessPoolExecut
         latencies += storm.latencies
         different += storm.different + usual.different
         console.print(f"round {seed + 1}, {task.images_per_call} a call: {goodput:.0f} of {capacity:.0f} images/s")
-    medians = [statistics.median(column) for column in zip(*rows, strict=True)]
+    capacity, rate, goodput, ratio, left = (statistics.median(column) for column in zip(*rows, strict=True))
     p99 = float(np.percentile(latencies, 99))
-    return Figures(task.images_per_call, *medians, p99, dict(codes), different)
+    return Figures(task.images_per_call, capacity, rate, goodput, ratio, left, p99, dict(codes), different)
 
 
 def show(figures: list[Figures], machine: dict[str, str], title: str) -> None:

@@ -8,11 +8,12 @@ docs/monitoring.md says what to see then.
 
 import argparse
 import io
+import sys
 from pathlib import Path
 
 from PIL import Image
 
-from glyphline.service.client import Client
+from glyphline.service.client import Client, Result
 
 STRIPS = Path(__file__).parents[1] / "tests" / "data" / "strips"
 COARSENESS = 8  # of so many pixels each way one is left
@@ -28,8 +29,8 @@ def spoil(file: Path) -> bytes:
     return content.getvalue()
 
 
-def main() -> None:
-    """Reads spoilt strips."""
+def main() -> int:
+    """Reads spoilt strips. Returns the exit code."""
     parser = argparse.ArgumentParser(description="Send spoilt strips with their true texts, so that alerts fire.")
     parser.add_argument("--server", default="localhost:50051", help="address of the server (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=40, help="how often all strips are sent (default: %(default)s)")
@@ -38,10 +39,16 @@ def main() -> None:
     names, texts = zip(*(line.split("\t") for line in lines), strict=True)
     images = [spoil(STRIPS / name) for name in names]
     with Client(arguments.server, timeout=60) as client:
+        read = 0
         for _ in range(arguments.rounds):
-            client.recognize_many(images, references=texts)
-    print(f"{arguments.rounds * len(images)} spoilt strips were read")
+            outcomes = client.recognize_many(images, references=texts)
+            if not any(isinstance(outcome, Result) for outcome in outcomes):
+                print(f"{arguments.server} reads nothing: {outcomes[0]}", file=sys.stderr)
+                return 1
+            read += sum(isinstance(outcome, Result) for outcome in outcomes)
+    print(f"{read} of {arguments.rounds * len(images)} spoilt strips were read")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,7 @@
 """Read images with the client of Triton: `python examples/clients/read_triton.py localhost:50051 strip.png other.jpg`.
 
-Needs `pip install 'tritonclient[grpc]'` and nothing of Glyphline; the server is started with `--open-inference`.
+Needs `pip install 'tritonclient[grpc]'`, in an environment without Glyphline, whose newest gRPC packages want another
+protobuf; the server is started with `--open-inference`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ RETRIES = {
 def main(target: str, paths: list[str]) -> int:
     """Reads all images in one call. Returns the exit code."""
     client = triton.InferenceServerClient(target, channel_args=[("grpc.service_config", json.dumps(RETRIES))])
+    missing = [path for path in paths if not Path(path).is_file()]
+    for path in missing:
+        print(f"{path}: no such file", file=sys.stderr)
+    paths = [path for path in paths if path not in missing]
+    if not paths:
+        return 1
     images = triton.InferInput("image", [len(paths)], "BYTES")
     images.set_data_from_numpy(np.array([Path(path).read_bytes() for path in paths], dtype=np.object_))
     try:
@@ -46,7 +53,7 @@ def main(target: str, paths: list[str]) -> int:
             print(f"{path}: {problem.decode()}", file=sys.stderr)
         else:
             print(path, text.decode(), f"{confidence:.3f}", sep="\t")
-    return 1 if columns[2].any() else 0
+    return 1 if missing or columns[2].any() else 0
 
 
 if __name__ == "__main__":

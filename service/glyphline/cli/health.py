@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from glyphline.cli.access import ServerAccess, TlsCaOption, TlsCertificateOption, TlsKeyOption, TlsOption
+from glyphline.cli.access import ServerAccess, TlsCaOption, TlsCertificateOption, TlsKeyOption, TlsOption, check_target
 from glyphline.cli.exit_codes import CommandError, ExitCode
 
 EXAMPLES = """\b
@@ -70,7 +70,8 @@ def health(
         raise CommandError("--live asks whether the server answers at all: leave out --model")
     if not timeout > 0:  # nor is NaN
         raise CommandError(f"--timeout: must be more than 0 seconds, not {timeout:g}")
-    target = server or own_server(os.environ)
+    target = own_server(os.environ) if server is None else server
+    check_target(target)
     access = ServerAccess(tls or tls_name is not None, tls_ca, tls_certificate, tls_key)
     if not _is_serving(target, model, timeout, access, tls_name) and not live:
         what = f"model {model} of {target}" if model else target

@@ -38,7 +38,7 @@ def _normed(network: nn.Module) -> Iterator[tuple[nn.Conv2d, nn.BatchNorm2d]]:
     """Yields every convolution of ours with the norm after it."""
     for block in network.modules():
         if isinstance(block, ConvolutionalBlock):
-            yield from zip(block.convolutions, block.norms, strict=True)  # type: ignore[misc]  # lists of modules
+            yield from zip(block.convolutions, block.norms, strict=True)
         elif isinstance(block, ResidualBlock):
             yield block.first, block.first_norm
             yield block.second, block.second_norm
