@@ -1,7 +1,6 @@
 """Read images with the client of Triton: `python examples/clients/read_triton.py localhost:50051 strip.png other.jpg`.
 
-Needs `pip install 'tritonclient[grpc]'`, in an environment without Glyphline, whose newest gRPC packages want another
-protobuf; the server is started with `--open-inference`.
+Needs `pip install 'tritonclient[grpc]'`, best without Glyphline beside it, and a server with `--open-inference`.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ def main(target: str, paths: list[str]) -> int:
     """Reads all images in one call. Returns the exit code."""
     client = triton.InferenceServerClient(target, channel_args=[("grpc.service_config", json.dumps(RETRIES))])
     missing = [path for path in paths if not Path(path).is_file()]
-    for path in missing:
-        print(f"{path}: no such file", file=sys.stderr)
+    sys.stderr.writelines(f"{path}: no such file\n" for path in missing)
     paths = [path for path in paths if path not in missing]
     if not paths:
         return 1
