@@ -69,7 +69,7 @@ def test_mistakes_are_named_where_they_were_made(monkeypatch: pytest.MonkeyPatch
         (["--models", "digits:first"], ExitCode.SERVER, "digits:1"),
         (["--model-repository", "nowhere"], ExitCode.USAGE, "nowhere: no such folder"),
         (["--model-repository", "."], ExitCode.SERVER, "no model here"),
-        (["--models", "digits-ctc", "--workers", "1", "--precision", "int8"], ExitCode.MODEL, "int8"),
+        (["--models", "handwriting", "--workers", "1", "--precision", "int8"], ExitCode.MODEL, "int8"),
         pytest.param(
             ["--models", "digits-ctc", "--workers", "1", "--device", "cuda"],
             ExitCode.MODEL,

@@ -139,12 +139,18 @@ def add_log_fields(**fields: object) -> None:
     LOG_FIELDS.set({**LOG_FIELDS.get(), **fields})
 
 
+def _is_no_lost_caller(record: logging.LogRecord) -> bool:
+    """Leaves out what gRPC says, as an error, of a caller who left in the very moment of the answer."""
+    return not record.getMessage().startswith("ExecuteBatchError raised in core")
+
+
 def configure_logging(settings: ServerSettings) -> None:
     """Sends log lines to standard error in the form asked for: Glyphline's own, and the warnings of its libraries."""
     plain = settings.log_format == "text" or (settings.log_format == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter() if plain else JsonFormatter())
     handler.addFilter(CallFields())
+    logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_lost_caller)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
