@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glyphline.models.bundle import load_bundle
+from glyphline.models.bundle import load_bundle, write_manifest
 from glyphline.models.errors import BundleError
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.repository import pretrained_root
@@ -18,9 +18,15 @@ from glyphline.training.quantise import quantise, split
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """A copy of the shipped bundle with a CTC head."""
+    """A copy of the shipped bundle with a CTC head, without its variant."""
     source = max((pretrained_root() / "digits-ctc").iterdir())
-    return Path(shutil.copytree(source, tmp_path / "digits-ctc" / source.name))
+    copy = Path(shutil.copytree(source, tmp_path / "digits-ctc" / source.name))
+    manifest = load_bundle(copy).manifest
+    for variant in manifest.variants.values():
+        for name in variant.graphs.values():
+            (copy / name).unlink()
+    write_manifest(copy, manifest.model_copy(update={"variants": {}}))
+    return copy
 
 
 def test_a_variant_is_added_and_read_with(bundle: Path, strips_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +49,7 @@ def test_a_variant_is_added_and_read_with(bundle: Path, strips_folder: Path, mon
     assert made.graphs("int8") == {"network": "network.int8.onnx"}
     assert made.graphs() == {"network": "network.onnx"}
     sizes = [made.file(f"network{kind}.onnx").stat().st_size for kind in ("", ".int8")]
-    assert sizes[1] < 0.4 * sizes[0], "recurrent weights, too, are smaller"
+    assert sizes[1] < 0.7 * sizes[0], "a byte a weight where there were two, but for recurrent layers"
     recognizer = Recognizer.load(made, precision="int8")
     assert recognizer.provider == "CPUExecutionProvider int8"
     assert recognizer.with_confidence(temperature=1.0).provider == recognizer.provider
