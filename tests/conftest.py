@@ -156,6 +156,7 @@ class Browser:
         self._session = session
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
         """Has something done, and waits for the answer."""
@@ -194,8 +195,9 @@ class Browser:
     def open(self, page: Path | str) -> None:
         """Opens a file or an address, and waits until it is loaded."""
         self._events.clear()
-        self.call("Page.navigate", url=page.as_uri() if isinstance(page, Path) else page)
-        self.wait_for("Page.loadEventFired")
+        opened = self.call("Page.navigate", url=page.as_uri() if isinstance(page, Path) else page)
+        # Of this page: the one before may have been loading still.
+        self.wait_for("Page.lifecycleEvent", name="load", loaderId=opened["loaderId"])
 
     def value(self, expression: str) -> Any:  # noqa: ANN401  (whatever the page says)
         """Evaluates an expression in the page."""

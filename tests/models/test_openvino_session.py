@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from glyphline.models.bundle import Bundle
+from glyphline.models.bundle import Bundle, Precision
 from glyphline.models.decoding import Reading
 from glyphline.models.errors import BundleError, DeviceError
 from glyphline.models.recognizer import Recognizer
@@ -54,6 +54,16 @@ def test_a_result_stays_when_the_session_runs_again(
     session.run(None, feeds | {"images": np.zeros_like(feeds["images"])})
     assert np.array_equal(first, kept)
     assert np.array_equal(other[0], kept)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_shipped_graphs_keep_the_names_of_what_goes_in_and_out(bundle: Bundle, precision: Precision) -> None:
+    # the scaling of the images is merged into the input, which then has more than one name
+    graphs = bundle.graphs(precision)
+    graph = bundle.file(graphs["network" if "network" in graphs else "encoder"])
+    plain, other = open_session(graph), open_session(graph, provider="openvino")
+    assert [tensor.name for tensor in other.get_inputs()] == [tensor.name for tensor in plain.get_inputs()]
+    assert [tensor.name for tensor in other.get_outputs()] == [tensor.name for tensor in plain.get_outputs()]
 
 
 def test_both_heads_read_through_it(bundle: Bundle, recognizer: Recognizer, strips: list[tuple[Path, str]]) -> None:

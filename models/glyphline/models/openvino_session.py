@@ -65,6 +65,8 @@ class OpenVinoSession:
         core = openvino.Core()
         try:
             model = core.read_model(path)
+            # Asked before it is compiled: then an input also bears the names of what was merged into it.
+            names = [[port.get_any_name() for port in ports] for ports in (model.inputs, model.outputs)]
             split_directions(model)
             self._model = core.compile_model(model, "CPU", settings)
         except BundleError as error:
@@ -76,16 +78,16 @@ class OpenVinoSession:
             raise DeviceError(f"provider 'openvino' was to run on the CPU and came up on {', '.join(devices)}")
         kind = self._model.get_property("INFERENCE_PRECISION_HINT").get_type_name()
         self._provider = f"OpenVINO ({kind})"
-        self._outputs = {port.get_any_name(): index for index, port in enumerate(self._model.outputs)}
+        self._inputs, self._outputs = names[0], {name: index for index, name in enumerate(names[1])}
         self._requests = threading.local()
 
     def get_inputs(self) -> list[Tensor]:
         """Lists the inputs."""
-        return [_tensor(port) for port in self._model.inputs]
+        return [_tensor(name, port) for name, port in zip(self._inputs, self._model.inputs, strict=True)]
 
     def get_outputs(self) -> list[Tensor]:
         """Lists the outputs."""
-        return [_tensor(port) for port in self._model.outputs]
+        return [_tensor(name, port) for name, port in zip(self._outputs, self._model.outputs, strict=True)]
 
     def get_providers(self) -> list[str]:
         """Names what runs the graph, with the numbers that it computes in."""
@@ -110,9 +112,8 @@ class OpenVinoSession:
         return [np.array(request.get_output_tensor(self._outputs[name]).data) for name in wanted]
 
 
-def _tensor(port: Any) -> Tensor:  # noqa: ANN401  (OpenVINO has no types)
-    shape = tuple(int(axis.get_length()) if axis.is_static else None for axis in port.get_partial_shape())
-    return Tensor(port.get_any_name(), shape)
+def _tensor(name: str, port: Any) -> Tensor:  # noqa: ANN401  (OpenVINO has no types)
+    return Tensor(name, tuple(int(axis.get_length()) if axis.is_static else None for axis in port.get_partial_shape()))
 
 
 def split_directions(model: Any) -> None:  # noqa: ANN401  (OpenVINO has no types)

@@ -95,6 +95,7 @@ def test_progress_outlives_the_page(browser: Any, page: Path) -> None:  # noqa: 
     browser.open(page)
     browser.type("99")
     browser.press("Enter")
+    assert browser.value(COUNTS) == "1 of 4 reviewed, 1 corrected"
     browser.open(page)
     assert browser.value(COUNTS) == "1 of 4 reviewed, 1 corrected"
     assert browser.value(FOCUSED) == "Text of b.png"
