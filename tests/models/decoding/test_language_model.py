@@ -173,6 +173,15 @@ class TestFile:
         assert caught.value.field == "language_model"
         assert str(path) in caught.value.message
 
+    def test_lines_need_not_look_alike(self) -> None:
+        loose = SMALL.replace("-0.2	a b", "\n -0.2  a  b\t").replace("-0.1	<s> a	", "-0.1	<s>	a ")
+        assert loose != SMALL
+        plain, other = CharacterModel(SMALL.encode()), CharacterModel(loose.encode())
+        assert len(plain) == len(other)
+        assert [plain.log_probability(text) for text in ("", "ab", "ba", "a b")] == [
+            other.log_probability(text) for text in ("", "ab", "ba", "a b")
+        ]
+
     @pytest.mark.parametrize("content", [b"", b"\xff\xff", b"\x1f\x8bnot really", gzip.compress(b"x", mtime=0)[:-4]])
     def test_what_is_no_text_is_an_error(self, content: bytes) -> None:
         with pytest.raises(OptionsError):

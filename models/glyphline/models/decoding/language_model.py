@@ -21,8 +21,9 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,8 @@ BEGIN, END, UNKNOWN, SPACE = "<s>", "</s>", "<unk>", "<space>"
 _SPELLINGS = {"<UNK>": UNKNOWN, "▁": SPACE}
 _FIELD = "language_model"
 _UNSEEN = 10.0  # how many times rarer than its rarest a character is that a file without <unk> lacks
+_ROUNDING = 1e-6  # a log10 probability may be above 0 by this
+_BLOCK_LINES = 16_384
 _REMEMBERED_ROWS = 4_000  # of probabilities, each some hundred numbers; more are worked out again
 
 
@@ -296,12 +299,16 @@ def _parse(content: bytes, name: str) -> _NGrams:
         raise OptionsError(_FIELD, f"{name}: not UTF-8: {error.reason}") from error
 
 
+_Numbers: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+"""Of some n-grams of one length: tokens (n-grams, length), log10 probabilities and back-offs (n-grams)."""
+
+
 class _Reader:
-    """Goes through the lines of an ARPA file, one by one: a million of them at once would take a hundred megabytes."""
+    """Goes through an ARPA file by blocks of lines: a million of them at once would take hundreds of megabytes."""
 
     def __init__(self, content: bytes, name: str) -> None:
         # Ends of lines are line feeds alone: `splitlines` would take some characters for others.
-        self._lines = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="\n")
+        self._lines: Iterator[str] = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="\n")
         self._count = content.count(b"\n") + 1
         self._held: str | None = None
         self._name = name
@@ -368,13 +375,48 @@ class _Reader:
         self._held = line
         return counts
 
-    def _section(self, length: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    def _section(self, length: int, count: int) -> _Numbers:
         """Reads the n-grams of one length: tokens (n-grams, length), values and back-offs (n-grams)."""
         title = self._next()
         if title != f"\\{length}-grams:":
             raise self._error(f"expected '\\{length}-grams:', not {title!r}")
         if count > self._count - self._line:
             raise self._error(f"the header promises {count} of them, more than there are lines")
+        grams = np.zeros((count, length), dtype=np.int64)
+        values, backoffs = np.zeros(count), np.zeros(count)
+        for first in range(0, count, _BLOCK_LINES):
+            part = slice(first, min(first + _BLOCK_LINES, count))
+            block = list(islice(self._lines, part.stop - first))
+            found = self._read_alike(length, block)
+            if found is None:
+                self._lines = chain(block, self._lines)
+                found = self._read_each(length, len(block))
+            else:
+                self._line += len(block)
+            grams[part], values[part], backoffs[part] = found
+        return grams, values * math.log(10.0), backoffs * math.log(10.0)
+
+    def _read_alike(self, length: int, block: list[str]) -> _Numbers | None:
+        """Reads many lines at once, several times as fast as one by one; None if they are not all alike and right."""
+        end = " \n "
+        fields = "".join(block).replace("\t", " ").replace("\n", end).split(" ")
+        width = fields.index("\n") if "\n" in fields else 0
+        aligned = fields[width :: width + 1] == ["\n"] * len(block) and len(fields) == len(block) * (width + 1) + 1
+        if length == 1 or not length + 1 <= width <= length + 2 or not aligned:
+            return None
+        columns = [fields[column : -1 : width + 1] for column in range(width)]
+        try:
+            values = np.array(list(map(float, columns[0])))
+            backoffs = np.array(list(map(float, columns[-1]))) if width > length + 1 else np.zeros(len(block))
+            grams = np.array([list(map(self._tokens.__getitem__, column)) for column in columns[1 : length + 1]]).T
+        except (ValueError, KeyError):
+            return None
+        if not (np.isfinite(values) & (values <= _ROUNDING) & np.isfinite(backoffs)).all():
+            return None
+        return grams, np.minimum(values, 0.0), backoffs
+
+    def _read_each(self, length: int, count: int) -> _Numbers:
+        """Reads lines one by one."""
         grams = np.zeros((count, length), dtype=np.int64)
         values, backoffs = np.zeros(count), np.zeros(count)
         for row, fields in enumerate(self._rows(length, count)):
@@ -388,10 +430,10 @@ class _Reader:
                 raise self._error(f"no number: {error}") from error
             except KeyError as error:
                 raise self._error(f"{error.args[0]!r} is not among the 1-grams") from error
-            if not -math.inf < value <= 1e-6 or not math.isfinite(backoffs[row]):
+            if not -math.inf < value <= _ROUNDING or not math.isfinite(backoffs[row]):
                 raise self._error(f"log10 probability {fields[0]}: it must be finite and at most 0")
             values[row] = min(value, 0.0)
-        return grams, values * math.log(10.0), backoffs * math.log(10.0)
+        return grams, values, backoffs
 
     def _rows(self, length: int, count: int) -> Iterator[list[str]]:
         for _ in range(count):
