@@ -13,7 +13,7 @@ from glyphline.service.client import (
     OverloadedError,
     UnavailableError,
 )
-from glyphline.service.errors import DeviceRefusedError, ModelRefusedError, StartError
+from glyphline.service.errors import DeviceRefusedError, ModelRefusedError, SettingError, StartError
 from glyphline.service.jobs import InputError, JobError, OutputError
 from glyphline.training.errors import DataError, ExportError, TrainingError
 
@@ -40,6 +40,7 @@ from glyphline.training.errors import DataError, ExportError, TrainingError
         (OverloadedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "x"), ExitCode.SERVER),
         (DeadlineExceededError(grpc.StatusCode.DEADLINE_EXCEEDED, "x"), ExitCode.SERVER),
         (StartError("x"), ExitCode.SERVER),
+        (SettingError("x"), ExitCode.USAGE),
         (DeviceRefusedError("x"), ExitCode.MODEL),
         (ModelRefusedError(Path("model"), "x"), ExitCode.MODEL),
         (PermissionError(errno.EACCES, "x"), ExitCode.SYSTEM),

@@ -52,6 +52,9 @@ def test_the_command_line_counts_more_than_the_environment(monkeypatch: pytest.M
 def test_mistakes_are_named_where_they_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandError, match=r"--port: .*not 99999"):
         serve._settings({"port": 99_999})
+    with pytest.raises(CommandError, match=r"^--max-request-images 99 is more than --max-queue 9: "):
+        serve._settings({"max_request_images": 99, "max_queue": 9})
+    assert serve._settings({"max_queue": 9}).request_images == 9
     with pytest.raises(CommandError, match=r"^--lexicon: 'words.txt' should be name=file$"):
         serve._settings({"lexicons": ["words.txt"]})
     monkeypatch.setenv("GLYPHLINE_MAX_QUEUE", "many")
@@ -66,9 +69,10 @@ def test_mistakes_are_named_where_they_were_made(monkeypatch: pytest.MonkeyPatch
         (["--port", "abc"], ExitCode.USAGE, "--port"),
         (["--device", "cuda:0,0"], ExitCode.USAGE, "--device: device 'cuda:0,0' names a GPU twice"),
         (["--models", "nonsense"], ExitCode.MODEL, "there is digits"),
-        (["--models", "digits:first"], ExitCode.SERVER, "digits:1"),
+        (["--models", "digits:first"], ExitCode.USAGE, "digits:1"),
         (["--model-repository", "nowhere"], ExitCode.USAGE, "nowhere: no such folder"),
-        (["--model-repository", "."], ExitCode.SERVER, "no model here"),
+        (["--model-repository", "."], ExitCode.USAGE, "no model here"),
+        (["--tls-certificate", "no.pem", "--tls-key", "no.key"], ExitCode.USAGE, "no.pem: No such file"),
         (["--models", "handwriting", "--workers", "1", "--precision", "int8"], ExitCode.MODEL, "int8"),
         pytest.param(
             ["--models", "digits-ctc", "--workers", "1", "--device", "cuda"],

@@ -54,6 +54,7 @@ _ERRORS = {
     "OptionsError": ExitCode.USAGE,
     "RecognitionError": ExitCode.SERVER,
     "ServiceError": ExitCode.SERVER,
+    "SettingError": ExitCode.USAGE,
 }
 
 

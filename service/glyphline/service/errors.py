@@ -22,6 +22,7 @@ __all__ = [
     "RequestError",
     "RequestNotFoundError",
     "ServiceError",
+    "SettingError",
     "StartError",
     "UnauthenticatedError",
     "UnknownGuideError",
@@ -165,6 +166,10 @@ class IdleStreamError(ServiceError):
 
 class StartError(ServiceError):
     """The server cannot start. The message says what to change."""
+
+
+class SettingError(StartError):
+    """A setting is wrong, or a file that it names: another try with the same settings is in vain."""
 
 
 class DeviceRefusedError(StartError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.decoding import CharacterModel, DecodingOptions, Lexicon
 from glyphline.models.errors import OptionsError
-from glyphline.service.errors import StartError, UnknownGuideError
+from glyphline.service.errors import SettingError, UnknownGuideError
 
 __all__ = ["Guides", "load_guides"]
 
@@ -65,7 +65,7 @@ def load_guides(lexicons: Mapping[str, Path], language_models: Mapping[str, Path
         language_models: ARPA files.
 
     Raises:
-        StartError: If one cannot be read; the message says which and why.
+        SettingError: If one cannot be read; the message says which and why.
     """
     try:
         return Guides(
@@ -73,7 +73,7 @@ def load_guides(lexicons: Mapping[str, Path], language_models: Mapping[str, Path
             {name: CharacterModel.read(path) for name, path in language_models.items()},
         )
     except OptionsError as error:
-        raise StartError(f"{error.field.replace('_', ' ')} {error.message}") from error
+        raise SettingError(f"{error.field.replace('_', ' ')} {error.message}") from error
 
 
 def _unknown(kind: str, name: str, there: Mapping[str, object]) -> UnknownGuideError:

@@ -18,7 +18,7 @@ from glyphline.models.errors import GlyphlineError
 from glyphline.models.repository import ModelRepository, pretrained_root
 from glyphline.service.catalogue import Catalogue, ServedModel
 from glyphline.service.copies import Copies
-from glyphline.service.errors import ModelRefusedError, StartError
+from glyphline.service.errors import ModelRefusedError, SettingError, StartError
 from glyphline.service.in_progress import InProgress
 from glyphline.service.messages import ModelKey, WorkerConfig
 from glyphline.service.metrics import Metrics
@@ -39,7 +39,7 @@ class Models:
         metrics: What is counted.
 
     Raises:
-        StartError: If there is nothing to serve, or a version is no number.
+        SettingError: If there is nothing to serve, or a version is no number.
         ModelNotFoundError: If a wanted model is not there.
         BundleError: If all that there is of a model is damaged, or labels are.
     """
@@ -49,7 +49,7 @@ class Models:
         self._repository = ModelRepository([self._root])
         if not self._repository.names():
             lacking = f"{self._root}: no model here; a repository has <name>/<version>/manifest.json"
-            raise StartError("; ".join([lacking, *self._repository.passed_over()]))
+            raise SettingError("; ".join([lacking, *self._repository.passed_over()]))
         self._metrics = metrics
         self._selection = Selection(self._repository, wanted)
         self._copies = None if root is None else Copies()

@@ -13,7 +13,7 @@ from pathlib import Path
 from glyphline.models.errors import BundleError, GlyphlineError
 from glyphline.models.repository import ModelRepository
 from glyphline.service.catalogue import is_version
-from glyphline.service.errors import StartError
+from glyphline.service.errors import SettingError
 from glyphline.service.messages import ModelKey
 
 __all__ = ["Choice", "Selection", "Signature", "signature"]
@@ -44,7 +44,7 @@ class Selection:
         wanted: `name` or `name:version` of each model; None for all.
 
     Raises:
-        StartError: If a version is no number.
+        SettingError: If a version is no number.
     """
 
     def __init__(self, repository: ModelRepository, wanted: Sequence[str] | None) -> None:
@@ -54,7 +54,7 @@ class Selection:
         for entry in wanted or ():
             name, separator, version = entry.partition(":")
             if separator and not is_version(version):
-                raise StartError(f"model {entry!r}: the version must be a number, as in digits:1")
+                raise SettingError(f"model {entry!r}: the version must be a number, as in digits:1")
             self._wanted.setdefault(name, set()).add(int(version) if separator else None)
 
     def refuse(self, key: ModelKey, folder: Path, error: GlyphlineError) -> None:

@@ -11,10 +11,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from glyphline.models.bundle import Precision
 from glyphline.models.devices import split_devices
 from glyphline.models.errors import DeviceError
 from glyphline.models.image import ImageLimits
+from glyphline.models.manifest import Precision
 from glyphline.models.session import Provider, available_threads, most_workers
 from glyphline.service.addresses import is_loopback
 
@@ -60,7 +60,7 @@ class ServerSettings(BaseSettings):
         max_batch_bytes: Most bytes of the images that a worker gets at once; a larger image goes alone.
         max_queue: Most images that wait for a worker; more are refused at once.
         max_queue_bytes: Most bytes of images that wait for a worker; more are refused at once.
-        max_request_images: Most items of one BatchRecognize call; never above `max_queue`.
+        max_request_images: Most items of one BatchRecognize call. Where it is not given, a smaller `max_queue` counts.
         max_stream_images: Most items of one stream in progress; further ones are not read until some are answered.
         max_message_bytes: Largest message, received or sent.
         max_image_bytes: Largest image file.
@@ -204,6 +204,16 @@ class ServerSettings(BaseSettings):
         count = len(split_devices(self.device))
         if 0 < self.workers < count:
             raise ValueError(f"--device {self.device} is {count} GPUs, for which --workers {self.workers} are too few")
+        return self
+
+    @model_validator(mode="after")
+    def _fit_the_queue(self) -> Self:
+        """Refuses calls that are asked for and could never be taken; the default gives way to a small queue."""
+        if "max_request_images" in self.model_fields_set and self.max_request_images > self.max_queue:
+            raise ValueError(
+                f"--max-request-images {self.max_request_images} is more than --max-queue {self.max_queue}: "
+                "such a call could never be taken; lower one or raise the other"
+            )
         return self
 
     @property

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from glyphline.models.decoding.readings import Reading
-from glyphline.service.errors import StartError
+from glyphline.service.errors import SettingError
 from glyphline.service.grpc_metrics import call_status
 from glyphline.service.interceptors import Handler, WrappingInterceptor, behaviour_of, with_behaviour
 from glyphline.service.logs import add_log_fields
@@ -49,10 +49,10 @@ def open_tracing() -> TracingInterceptor:
     """Makes what sends spans to where OpenTelemetry's variables say; unset, to localhost:4317.
 
     Raises:
-        StartError: If the extra is not installed.
+        SettingError: If the extra is not installed.
     """
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
-        raise StartError("--tracing needs OpenTelemetry: pip install 'glyphline[tracing]'")
+        raise SettingError("--tracing needs OpenTelemetry: pip install 'glyphline[tracing]'")
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415

@@ -9,7 +9,7 @@ import grpc
 from prometheus_client import Counter, Gauge
 
 from glyphline.models.errors import GlyphlineError
-from glyphline.service.errors import StartError
+from glyphline.service.errors import SettingError
 from glyphline.service.grpc_metrics import MetricsInterceptor
 from glyphline.service.metrics import Metrics
 from glyphline.service.security.authentication import AuthenticationInterceptor
@@ -30,7 +30,7 @@ class Protection:
         metrics: What is counted.
 
     Raises:
-        StartError: If a file cannot be used.
+        SettingError: If a file cannot be used.
     """
 
     def __init__(self, settings: ServerSettings, metrics: Metrics) -> None:
@@ -50,7 +50,7 @@ class Protection:
             self._certificates = _certificates(settings)
             self._tokens = None if settings.tokens is None else TokenFile(settings.tokens)
         except GlyphlineError as error:
-            raise StartError(str(error)) from error
+            raise SettingError(str(error)) from error
         followed = {"certificate": self._certificates, "tokens": self._tokens}
         self._followed: dict[str, Reloadable] = {what: files for what, files in followed.items() if files is not None}
         self._following: list[asyncio.Task[None]] = []
