@@ -18,7 +18,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from glyphline.models.bundle import MANIFEST_NAME
+from glyphline.models.manifest import MANIFEST_NAME
 from glyphline.models.repository import ModelRepository
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
@@ -287,8 +287,11 @@ def test_one_order_to_stop_that_comes_twice_is_one(start: Start) -> None:
     server.wait_for_line("stopped")
 
 
-def test_memory_of_a_server_with_two_workers(start: Start, images: list[bytes]) -> None:
-    server = start(workers=2)  # one of its own: the shared one has read whatever other tests had it read
+def test_memory_of_a_server_with_two_workers_and_all_models(
+    start: Start, images: list[bytes], model_root: Path
+) -> None:
+    # one of its own: the shared one has read whatever other tests had it read
+    server = start(workers=2, model_repository=model_root)
     server.wait_for_line("ready")
     with Client(server.target, timeout=60) as client:
         client.recognize_many(images * 4)
