@@ -69,7 +69,7 @@ async def test_a_server_that_is_no_glyphline_is_named(invoke: Command) -> None:
 def test_a_server_that_is_not_there_or_says_nothing_is_told_in_a_line(invoke: Command) -> None:
     nothing = invoke("health", "--server", "127.0.0.1:1")
     assert nothing.returncode == ExitCode.SERVER
-    assert nothing.stderr.startswith("glyphline health: 127.0.0.1:1 cannot be asked (UNAVAILABLE)")
+    assert nothing.stderr.startswith("glyphline health: the server at 127.0.0.1:1 cannot be reached")
     assert nothing.stderr.count("\n") == 1
     with socket.create_server(("127.0.0.1", 0)) as silent:
         target = f"127.0.0.1:{silent.getsockname()[1]}"

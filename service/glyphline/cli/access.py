@@ -21,7 +21,7 @@ _ADVICE = {
     "TLS_NOT_SPOKEN": "leave out --tls and --tls-ca, or ask the port that has TLS",
     "CERTIFICATE_EXPIRED": "whoever runs it has to renew it; or is this machine's clock wrong?",
     "CERTIFICATE_NOT_TRUSTED": "name the file of the authority that signed it by --tls-ca",
-    "CERTIFICATE_OF_ANOTHER_NAME": "ask by a name that stands in it: --server is compared with it",
+    "CERTIFICATE_OF_ANOTHER_NAME": "ask by a name that stands in it, or say by --tls-name which should",
     "GRPC_NOT_SPOKEN": "is it the port of the metrics, or a web server? `glyphline serve` tells its own port",
     "CONNECTION_CLOSED": "if it has TLS, add --tls or --tls-ca; if it asks for a certificate, --tls-certificate and "
     "--tls-key as well",
@@ -37,6 +37,15 @@ TlsCaOption = Annotated[
     Path | None,
     typer.Option(
         "--tls-ca", metavar="PEM", help="With --server: connect over TLS, trusting these.", show_default=False
+    ),
+]
+TlsNameOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tls-name",
+        metavar="NAME",
+        help="With --server: the name in its certificate, where it is not that of --server.",
+        show_default=False,
     ),
 ]
 TlsCertificateOption = Annotated[
@@ -103,11 +112,12 @@ class ServerAccess:
     """What a server is shown.
 
     Attributes:
-        tls: Whether to connect over TLS; implied by any of the next three.
+        tls: Whether to connect over TLS; implied by any of the others but the token.
         ca: PEM file of the authorities to trust; None for the usual ones.
         certificate: PEM file of a certificate of one's own.
         key: PEM file of its key.
         token_file: File of the token.
+        name: The name in the server's certificate; None for that of its address.
     """
 
     tls: bool = False
@@ -115,11 +125,12 @@ class ServerAccess:
     certificate: Path | None = None
     key: Path | None = None
     token_file: Path | None = None
+    name: str | None = None
 
     @property
     def over_tls(self) -> bool:
         """Whether the connection is encrypted."""
-        return self.tls or any((self.ca, self.certificate, self.key))
+        return self.tls or any((self.ca, self.certificate, self.key, self.name))
 
     def client(self, target: str, timeout: float) -> Client:
         """Makes a client of a server.
@@ -134,7 +145,31 @@ class ServerAccess:
         from glyphline.service.client import Client
 
         check_target(target)
-        return Client(target, timeout=timeout, credentials=self.credentials(), token=self.token(target))
+        return Client(
+            target,
+            timeout=timeout,
+            credentials=self.credentials(),
+            token=self.token(target),
+            server_name=self.name,
+        )
+
+    def channel(self, target: str) -> grpc.Channel:
+        """Makes a bare channel to a server, for calls that need no client and no token.
+
+        Args:
+            target: Its address.
+
+        Raises:
+            CommandError: If the address is none, or a file cannot be used.
+        """
+        import grpc
+
+        check_target(target)
+        credentials = self.credentials()
+        if credentials is None:
+            return grpc.insecure_channel(target)
+        options = [] if self.name is None else [("grpc.ssl_target_name_override", self.name)]
+        return grpc.secure_channel(target, credentials, options)
 
     def credentials(self) -> grpc.ChannelCredentials | None:
         """Makes the credentials of the connection.

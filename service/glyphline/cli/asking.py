@@ -19,6 +19,7 @@ ONLY_ASKING = {
     "timeout": "--timeout is for --server: reading here takes as long as it takes",
     "tls": "--tls is for --server: reading here connects to nothing",
     "tls_ca": "--tls-ca is for --server: reading here connects to nothing",
+    "tls_name": "--tls-name is for --server: reading here connects to nothing",
     "tls_certificate": "--tls-certificate is for --server: reading here connects to nothing",
     "tls_key": "--tls-key is for --server: reading here connects to nothing",
     "token_file": "--token-file is for --server: reading here needs no token",

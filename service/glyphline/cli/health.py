@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glyphline.cli.access import ServerAccess, TlsCaOption, TlsCertificateOption, TlsKeyOption, TlsOption, check_target
+from glyphline.cli.access import (
+    ServerAccess,
+    TlsCaOption,
+    TlsCertificateOption,
+    TlsKeyOption,
+    TlsNameOption,
+    TlsOption,
+)
 from glyphline.cli.exit_codes import CommandError, ExitCode
+
+if TYPE_CHECKING:
+    import grpc
 
 EXAMPLES = """\b
 Examples:
@@ -54,14 +64,7 @@ def health(
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long to wait for the answer.")] = 5.0,
     tls: TlsOption = False,
     tls_ca: TlsCaOption = None,
-    tls_name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --tls or --tls-ca: the name in the certificate, where it is not that of --server.",
-            show_default=False,
-        ),
-    ] = None,
+    tls_name: TlsNameOption = None,
     tls_certificate: TlsCertificateOption = None,
     tls_key: TlsKeyOption = None,
 ) -> None:
@@ -71,9 +74,8 @@ def health(
     if not timeout > 0:  # nor is NaN
         raise CommandError(f"--timeout: must be more than 0 seconds, not {timeout:g}")
     target = own_server(os.environ) if server is None else server
-    check_target(target)
-    access = ServerAccess(tls or tls_name is not None, tls_ca, tls_certificate, tls_key)
-    if not _is_serving(target, model, timeout, access, tls_name) and not live:
+    access = ServerAccess(tls, tls_ca, tls_certificate, tls_key, name=tls_name)
+    if not _is_serving(target, model, timeout, access) and not live:
         what = f"model {model} of {target}" if model else target
         raise CommandError(f"{what} is not serving: it loads or drains, or has no worker", ExitCode.SERVER)
     print("alive" if live else "serving")
@@ -88,22 +90,17 @@ def own_server(variables: Mapping[str, str]) -> str:
     return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
 
 
-def _is_serving(target: str, model: str, timeout: float, access: ServerAccess, tls_name: str | None) -> bool:
+def _is_serving(target: str, model: str, timeout: float, access: ServerAccess) -> bool:
     """Asks.
 
     Raises:
-        CommandError: If there is no answer, or no such model.
+        CommandError: If the address is none, there is no answer in time, or no such model.
+        RecognitionError: If the server cannot be asked.
     """
     import grpc
     from grpc_health.v1 import health_pb2
 
-    options = [] if tls_name is None else [("grpc.ssl_target_name_override", tls_name)]
-    credentials = access.credentials()
-    channel = (
-        grpc.insecure_channel(target, options)
-        if credentials is None
-        else grpc.secure_channel(target, credentials, options)
-    )
+    channel = access.channel(target)
     check = channel.unary_unary(
         "/grpc.health.v1.Health/Check",
         request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
@@ -118,17 +115,15 @@ def _is_serving(target: str, model: str, timeout: float, access: ServerAccess, t
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
-def _explain(error: object, target: str, model: str, timeout: float) -> CommandError:
-    """Says in a line what gRPC failed at."""
+def _explain(error: grpc.RpcError, target: str, model: str, timeout: float) -> Exception:
+    """Says what the call failed at, as the client of all other commands does."""
     import grpc
 
-    if not isinstance(error, grpc.Call):
-        return CommandError(f"{target}: {error}", ExitCode.SERVER)
-    code = error.code()
+    from glyphline.service.client.errors import from_call
+
+    code = error.code() if isinstance(error, grpc.Call) else None
     if code is grpc.StatusCode.NOT_FOUND:
         return CommandError(f"{target} has no model {model}", ExitCode.MODEL)
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return CommandError(f"{target} did not answer within {timeout:g} s", ExitCode.SERVER)
-    if code is grpc.StatusCode.UNIMPLEMENTED:
-        return CommandError(f"{target} has no grpc.health.v1; is it a Glyphline server?", ExitCode.SERVER)
-    return CommandError(f"{target} cannot be asked ({code.name}): {error.details()}", ExitCode.SERVER)
+    return from_call(error, target)

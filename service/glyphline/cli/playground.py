@@ -15,6 +15,7 @@ from glyphline.cli.access import (
     TlsCaOption,
     TlsCertificateOption,
     TlsKeyOption,
+    TlsNameOption,
     TlsOption,
     TokenFileOption,
 )
@@ -46,10 +47,11 @@ Whoever reaches --host and --port can use it, so others should be let in only wh
 
 GROUPS = {
     "Models": ("model", "repository"),
-    "Server": ("server", "tls", "tls_ca", "tls_certificate", "tls_key", "token_file"),
+    "Server": ("server", "tls", "tls_ca", "tls_name", "tls_certificate", "tls_key", "token_file"),
     "Page": ("host", "port", "open_browser"),
 }
 _COMMAND = "playground"
+_TIMEOUT_SECONDS = 30.0
 
 
 def playground(
@@ -63,6 +65,7 @@ def playground(
     ] = None,
     tls: TlsOption = False,
     tls_ca: TlsCaOption = None,
+    tls_name: TlsNameOption = None,
     tls_certificate: TlsCertificateOption = None,
     tls_key: TlsKeyOption = None,
     token_file: TokenFileOption = None,
@@ -79,7 +82,7 @@ def playground(
     from glyphline.service.addresses import bracketed, check_address
 
     check_address(host, port)  # first, for the page takes seconds to load
-    access = ServerAccess(tls, tls_ca, tls_certificate, tls_key, token_file)
+    access = ServerAccess(tls, tls_ca, tls_certificate, tls_key, token_file, tls_name)
     with _local(model, repository) if server is None else _asking(server, access, model) as (reader, chosen):
         from glyphline.service.playground.page import build_page
         from glyphline.service.playground.web import serve_page
@@ -121,10 +124,9 @@ def _identity(bundle: Bundle) -> tuple[str, int]:
 @contextmanager
 def _asking(target: str, access: ServerAccess, model: str | None) -> Iterator[tuple[Reader, Model]]:
     """Has a server read."""
-    from glyphline.service.client import Client
     from glyphline.service.playground import ServerReader
 
-    with Client(target, credentials=access.credentials(), token=access.token(target)) as client:
+    with access.client(target, _TIMEOUT_SECONDS) as client:
         reader = ServerReader(client, target)
         models = reader.models()
         chosen = next((each for each in models if model in (None, each.name)), None)

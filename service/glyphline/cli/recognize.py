@@ -16,6 +16,7 @@ from glyphline.cli.access import (
     TlsCaOption,
     TlsCertificateOption,
     TlsKeyOption,
+    TlsNameOption,
     TlsOption,
     TokenFileOption,
 )
@@ -95,6 +96,7 @@ def recognize(
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="With --server: how long it may take.")] = 30.0,
     tls: TlsOption = False,
     tls_ca: TlsCaOption = None,
+    tls_name: TlsNameOption = None,
     tls_certificate: TlsCertificateOption = None,
     tls_key: TlsKeyOption = None,
     token_file: TokenFileOption = None,
@@ -139,7 +141,7 @@ def recognize(
     if server is not None:
         from glyphline.cli.remote import server_reader
 
-        access = ServerAccess(tls, tls_ca, tls_certificate, tls_key, token_file)
+        access = ServerAccess(tls, tls_ca, tls_certificate, tls_key, token_file, tls_name)
         opened = server_reader(server, model, version, options, timeout, access)
     else:
         from glyphline.cli.local import local_reader

@@ -13,6 +13,7 @@ from glyphline.cli.access import (
     TlsCaOption,
     TlsCertificateOption,
     TlsKeyOption,
+    TlsNameOption,
     TlsOption,
     TokenFileOption,
     check_target,
@@ -112,7 +113,7 @@ GROUPS = {
     "Output": ("output", "format_name", "tokens", "alternatives", "any_order", "resume", "overwrite"),
     "Model": ("model", "version", "repository", "device", "allow_cpu_fallback", "provider", "precision", "workers"),
     "Ray": ("engine", "ray_address"),
-    "Server": ("server", "timeout", "tls", "tls_ca", "tls_certificate", "tls_key", "token_file"),
+    "Server": ("server", "timeout", "tls", "tls_ca", "tls_name", "tls_certificate", "tls_key", "token_file"),
     "Decoding": (
         "decoder",
         "beam_width",
@@ -211,6 +212,7 @@ def transcribe(
     ] = 60.0,
     tls: TlsOption = False,
     tls_ca: TlsCaOption = None,
+    tls_name: TlsNameOption = None,
     tls_certificate: TlsCertificateOption = None,
     tls_key: TlsKeyOption = None,
     token_file: TokenFileOption = None,
@@ -296,7 +298,7 @@ def transcribe(
             ray_address=ray_address,
             servers=servers,
             timeout=timeout,
-            access=ServerAccess(tls, tls_ca, tls_certificate, tls_key, token_file),
+            access=ServerAccess(tls, tls_ca, tls_certificate, tls_key, token_file, tls_name),
         ),
         Writing(
             output=output,

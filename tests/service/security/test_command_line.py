@@ -23,7 +23,7 @@ def test_recognize_asks_a_server_that_wants_both(
     token_file.write_text(secured.tokens["counter"] + "\n")
     command = [sys.executable, "-m", "glyphline", "recognize", str(strips[0][0]), "--server", secured.server.target]
     command += ["--tls-ca", str(secured.authority.path), "--tls-certificate", str(secured.client_pair.certificate)]
-    command += ["--tls-key", str(secured.client_pair.key)]
+    command += ["--tls-key", str(secured.client_pair.key), "--tls-name", "server"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GLYPHLINE_")}
     with_token = environment | {"GLYPHLINE_TOKEN_FILE": str(token_file)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=with_token)
@@ -51,6 +51,8 @@ def test_health_asks_a_server_over_tls_and_needs_no_token(secured: Secured) -> N
     other_name = ask("--tls-ca", secured.authority.path, *own, "--tls-name", "somebody-else")
     assert other_name.returncode == ExitCode.SERVER
     assert other_name.stderr.count("\n") == 1
+    assert "shows a certificate for another name" in other_name.stderr
+    assert "; ask by a name that stands in it, or say by --tls-name which should" in other_name.stderr
 
 
 def test_a_server_that_would_let_tokens_be_read_does_not_start(

@@ -45,9 +45,9 @@ _NO_CONNECTION = (
     (re.compile("WRONG_VERSION_NUMBER"), "TLS_NOT_SPOKEN", "speaks no TLS"),
     (re.compile("certificate has expired"), "CERTIFICATE_EXPIRED", "shows a certificate that has expired"),
     (
-        re.compile("CERTIFICATE_VERIFY_FAILED"),
+        re.compile(r"CERTIFICATE_VERIFY_FAILED(?:: ([a-z][a-z -]+[a-z]))?"),
         "CERTIFICATE_NOT_TRUSTED",
-        "shows a certificate of an authority that is not trusted here",
+        "shows a certificate that is not trusted here",
     ),
     (
         re.compile("Hostname Verification Check failed|is not in peer certificate"),
@@ -268,7 +268,11 @@ def _no_connection(code: grpc.StatusCode, message: str) -> tuple[str, str] | Non
     """Names what keeps a connection from being made, and says it; None where that is another thing."""
     if code is not grpc.StatusCode.UNAVAILABLE:
         return None
-    return next(((name, words) for found, name, words in _NO_CONNECTION if found.search(message)), None)
+    for pattern, name, words in _NO_CONNECTION:
+        if found := pattern.search(message):
+            why = next(filter(None, found.groups()), "") if name == "CERTIFICATE_NOT_TRUSTED" else ""
+            return name, f"{words}: {why}" if why else words
+    return None
 
 
 def _failure(code: grpc.StatusCode, message: str) -> str:

@@ -52,13 +52,16 @@ _PRIORITIES: dict[str, api.Priority] = {
 _ITEM_OVERHEAD_BYTES = 64  # tags, lengths and ids around the image and the reference
 
 
-def channel_options(max_message_bytes: int) -> list[tuple[str, int | str]]:
+def channel_options(max_message_bytes: int, server_name: str | None = None) -> list[tuple[str, int | str]]:
     """Returns the options of a channel: how large messages are, who is asked, and how soon what is gone is noticed.
 
     Args:
         max_message_bytes: Largest message, both ways.
+        server_name: The name in the server's certificate; None for that of its address.
     """
+    named = [] if server_name is None else [("grpc.ssl_target_name_override", server_name)]
     return [
+        *named,
         ("grpc.max_receive_message_length", max_message_bytes),
         ("grpc.max_send_message_length", max_message_bytes),
         ("grpc.lb_policy_name", "round_robin"),

@@ -88,6 +88,7 @@ class Client:
         token: The token that the server asks for. Without TLS it is refused, unless the server is on this machine.
         allow_token_without_tls: Whether a token may be sent in the clear all the same, as where a VPN or a proxy beside
             this program encrypts the way.
+        server_name: The name in the server's certificate, where it is not that of its address.
         max_message_bytes: Largest message; the server has a limit of its own.
     """
 
@@ -100,10 +101,11 @@ class Client:
         credentials: grpc.ChannelCredentials | None = None,
         token: str | None = None,
         allow_token_without_tls: bool = False,
+        server_name: str | None = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
         self._metadata = bearer(token, target, hidden=credentials is not None or allow_token_without_tls)
-        options = channel_options(max_message_bytes)
+        options = channel_options(max_message_bytes, server_name)
         if credentials is None:
             self._channel = grpc.insecure_channel(target, options)
         else:
