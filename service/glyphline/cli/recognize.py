@@ -112,7 +112,11 @@ def recognize(
     tokens: TokensOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
     show: Annotated[
-        bool, typer.Option("--show", help="Draw the reading over each picture, into <name>.reading.png beside it.")
+        bool,
+        typer.Option(
+            "--show",
+            help="Draw the reading over each picture, into <name>.reading.png beside it (`transcribe` passes over it).",
+        ),
     ] = False,
     show_output: Annotated[
         Path | None, typer.Option(metavar="DIR", help="With --show: the folder for the drawings.", show_default=False)

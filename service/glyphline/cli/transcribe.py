@@ -93,9 +93,10 @@ A picture that cannot be read has "text": null and "error": {"code": "undecodabl
 on, and its exit code is 3. "text": "" means that there is no writing on the picture.
 
 \b
-Folders are searched to any depth for bmp, gif, jpg, pbm, pgm, png, pnm, ppm, tif and webp files, hidden files and links
-to folders left out. Files are what their endings say: csv, tsv, jsonl and parquet are lists (or hold the pictures),
-tar and zip archives, xml PAGE or ALTO, which folders are not searched for; any other is a picture.
+Folders are searched to any depth for bmp, gif, jpg, pbm, pgm, png, pnm, ppm, tif and webp files, hidden files, links
+to folders and what `recognize --show` writes (.reading.png) left out. Files are what their endings say: csv, tsv, jsonl
+and parquet are lists (or hold the pictures), tar and zip archives, xml PAGE or ALTO, which folders are not searched
+for; any other is a picture.
 
 \b
 OUT is written as --format or else its ending says; an ending that is not known needs --format.

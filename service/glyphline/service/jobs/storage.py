@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, BinaryIO, cast
 
 from glyphline.service.jobs.errors import InputError
+from glyphline.service.jobs.names import is_picture
 
 __all__ = ["check_allowed", "find_remote", "is_uri", "join", "open_binary"]
 
@@ -67,12 +68,11 @@ def open_binary(location: str) -> BinaryIO:
     return stream
 
 
-def find_remote(uri: str, suffixes: frozenset[str]) -> Iterator[str]:
+def find_remote(uri: str) -> Iterator[str]:
     """Yields the files that a URI names: itself, those that its pattern matches, or those below it in order.
 
     Args:
-        uri: A file, a pattern or a folder.
-        suffixes: What a folder's files must end with; a file that is named or matched is taken whatever its name.
+        uri: A file, a pattern or a folder. A file that is named or matched is taken whatever its name.
 
     Raises:
         InputError: If there is no such thing, or the storage cannot be reached.
@@ -85,7 +85,7 @@ def find_remote(uri: str, suffixes: frozenset[str]) -> Iterator[str]:
                 raise InputError(f"{uri}: the pattern matches nothing")
             yield from (str(system.unstrip_protocol(match)) for match in matches)
         elif system.isdir(path):
-            yield from (str(system.unstrip_protocol(match)) for match in _walk(system, path, suffixes))
+            yield from (str(system.unstrip_protocol(match)) for match in _walk(system, path))
         elif system.exists(path):
             yield uri
         else:
@@ -96,7 +96,7 @@ def find_remote(uri: str, suffixes: frozenset[str]) -> Iterator[str]:
         raise InputError(f"{uri}: cannot be looked into: {_reason(error)}") from error
 
 
-def _walk(system: Any, folder: str, suffixes: frozenset[str]) -> Iterator[str]:  # noqa: ANN401  (fsspec has no types)
+def _walk(system: Any, folder: str) -> Iterator[str]:  # noqa: ANN401  (fsspec has no types)
     """Yields a folder's files in the order of their names, one folder's listing at a time."""
     entries = sorted(system.ls(folder, detail=True), key=lambda entry: str(entry["name"]))
     for entry in entries:
@@ -105,8 +105,8 @@ def _walk(system: Any, folder: str, suffixes: frozenset[str]) -> Iterator[str]: 
         if base.startswith(".") or name.rstrip("/") == folder.rstrip("/"):
             continue
         if entry["type"] == "directory":
-            yield from _walk(system, name, suffixes)
-        elif os.path.splitext(base)[1].lower() in suffixes:
+            yield from _walk(system, name)
+        elif is_picture(base):
             yield name
 
 

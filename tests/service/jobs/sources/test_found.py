@@ -29,7 +29,17 @@ def test_folders_are_searched_to_any_depth_in_order(tmp_path: Path) -> None:
 
 
 def test_folders_yield_images_only(tmp_path: Path) -> None:
-    touch(tmp_path, "a.png", "labels.tsv", "notes.txt", ".hidden.png", "._a.png", ".cache/b.png", "folder.png/c.png")
+    touch(
+        tmp_path,
+        "a.png",
+        "labels.tsv",
+        "notes.txt",
+        "a.reading.png",
+        ".hidden.png",
+        "._a.png",
+        ".cache/b.png",
+        "folder.png/c.png",
+    )
     assert relative(tmp_path) == ["a.png", "folder.png/c.png"]
 
 

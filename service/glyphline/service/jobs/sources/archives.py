@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from glyphline.service.jobs.errors import InputError
 from glyphline.service.jobs.items import Item
-from glyphline.service.jobs.names import IMAGE_SUFFIXES, REFERENCE_COLUMNS, member_id, suffix_of
+from glyphline.service.jobs.names import REFERENCE_COLUMNS, is_picture, member_id
 from glyphline.service.jobs.pictures import Picture, RefusedPicture, TarPicture, ZipPicture
 from glyphline.service.jobs.rows import printable
 from glyphline.service.jobs.storage import open_binary
@@ -53,7 +53,7 @@ def read_tar(path: str) -> Iterator[Item]:
                 if key != sample.key:
                     yield from _items(path, sample)
                     sample = _Sample(key)
-                if suffix_of(member.name) in IMAGE_SUFFIXES and not _hidden(member.name):
+                if is_picture(member.name) and not _hidden(member.name):
                     sample.pictures.append(TarPicture(path, member.name, member.offset_data, member.size))
                 elif suffix in _TEXT_SUFFIXES:
                     sample.text = _line(_text(archive, member, path))
@@ -78,7 +78,7 @@ def read_zip(path: str) -> Iterator[Item]:
         with open_binary(path) as stream, zipfile.ZipFile(stream) as archive:
             for member in archive.infolist():
                 name = member.filename
-                if member.is_dir() or suffix_of(name) not in IMAGE_SUFFIXES or _hidden(name):
+                if member.is_dir() or not is_picture(name) or _hidden(name):
                     continue
                 picture: Picture = ZipPicture(
                     path,

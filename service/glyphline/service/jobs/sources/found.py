@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from glyphline.service.jobs.errors import InputError
 from glyphline.service.jobs.items import Item
-from glyphline.service.jobs.names import IMAGE_SUFFIXES, member_id, suffix_of
+from glyphline.service.jobs.names import member_id, suffix_of
 from glyphline.service.jobs.pictures import FilePicture, TiffPicture
 from glyphline.service.jobs.rows import printable
 from glyphline.service.jobs.sources.archives import read_tar, read_zip
@@ -43,7 +43,7 @@ def items_of(paths: Iterable[str], *, allow_http: bool = False) -> Iterator[Item
     for path in paths:
         if is_uri(path):
             check_allowed(path, allow_http=allow_http)
-            for file in find_remote(path, IMAGE_SUFFIXES):
+            for file in find_remote(path):
                 yield from _items_in(file, allow_http)
             continue
         for match in _matches(path):
@@ -118,7 +118,7 @@ def _images_in(file: str) -> Iterator[Item]:
 
 def _walked(folder: str) -> Iterator[str]:
     try:
-        yield from walk(folder, IMAGE_SUFFIXES)
+        yield from walk(folder)
     except OSError as error:
         raise InputError(f"{error.filename or folder}: cannot be listed: {error.strerror}") from error
 

@@ -9,38 +9,39 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import IO
 
+from glyphline.service.jobs.names import is_picture
+
 __all__ = ["walk"]
 
 _RUN = 100_000  # names that are sorted in memory; more are sorted in runs of so many, which are then merged
 _FOLDER, _FILE = "/", " "  # marks behind a name; a name has no slash
 
 
-def walk(folder: str, suffixes: frozenset[str]) -> Iterator[str]:
-    """Yields the files below a folder, to any depth, sorted by name within each.
+def walk(folder: str) -> Iterator[str]:
+    """Yields the pictures below a folder, to any depth, sorted by name within each.
 
-    Hidden files and links to folders are left out: a link could lead in circles.
+    Hidden files, drawn readings and links to folders are left out: a link could lead in circles.
 
     Args:
         folder: The folder.
-        suffixes: What the files' names must end with, in lower case.
 
     Raises:
         OSError: If a folder cannot be listed.
     """
-    for entry in _sorted_entries(folder, suffixes):
+    for entry in _sorted_entries(folder):
         path = os.path.join(folder, entry[:-1])
         if entry[-1] == _FOLDER:
-            yield from walk(path, suffixes)
+            yield from walk(path)
         else:
             yield path
 
 
-def _sorted_entries(folder: str, suffixes: frozenset[str]) -> Iterator[str]:
+def _sorted_entries(folder: str) -> Iterator[str]:
     """Yields names with their marks in order; what does not fit into memory waits in temporary files."""
     with ExitStack() as stack:
         runs: list[IO[bytes]] = []
         names: list[str] = []
-        for name in _entries(folder, suffixes):
+        for name in _entries(folder):
             names.append(name)
             if len(names) >= _RUN:
                 runs.append(stack.enter_context(_written_run(names)))
@@ -56,14 +57,14 @@ def _order(entry: str) -> str:
     return entry[:-1]
 
 
-def _entries(folder: str, suffixes: frozenset[str]) -> Iterator[str]:
+def _entries(folder: str) -> Iterator[str]:
     with os.scandir(folder) as listing:
         for entry in listing:
             if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield entry.name + _FOLDER
-            elif os.path.splitext(entry.name)[1].lower() in suffixes and _is_file(entry):
+            elif is_picture(entry.name) and _is_file(entry):
                 yield entry.name + _FILE
 
 
