@@ -30,6 +30,7 @@ for image in "$@"; do
         case $code in 1 | 64 | 112) sleep "$pause" ;; *) break ;; esac
     done
     if [ "$code" != 0 ]; then
+        case $code in 1 | 112) echo "$target does not answer, or not yet: is \`glyphline serve\` running there?" >&2 ;; esac
         echo "$image: could not be read" >&2
         failed=1
     fi

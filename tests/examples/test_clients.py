@@ -99,6 +99,12 @@ def test_clients_say_what_they_cannot_read_and_read_the_rest(target: str, name: 
     assert readings(name, done.stdout) == [LABELS[Path(IMAGES[0]).name]]
 
 
+def test_the_shell_client_names_the_address_that_does_not_answer() -> None:
+    done = run(command_of("shell"), "127.0.0.1:1", IMAGES[0])
+    assert done.returncode == 1
+    assert "127.0.0.1:1 does not answer" in done.stderr
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_clients_are_short(name: str) -> None:
     lines = (CLIENTS / PROGRAMS[name][-1]).read_text(encoding="utf-8").splitlines()

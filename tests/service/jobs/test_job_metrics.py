@@ -107,5 +107,13 @@ def test_a_gateway_that_is_not_there_is_told_at_once_and_one_that_goes_only_told
     with JobMetrics("127.0.0.1", None, None, target, "texts.jsonl"):
         gateway.status = 500
     assert "the job goes on" in caplog.text
-    with pytest.raises(OutputError, match=f"--metrics-push {target}"):
+    with pytest.raises(OutputError, match=f"--metrics-push {target}: something answers, but with 500"):
         JobMetrics("127.0.0.1", None, None, target, "texts.jsonl")
+
+
+def test_a_gateway_that_does_not_answer_is_told_with_its_address() -> None:
+    with socket.socket() as bound:  # and not listening
+        bound.bind(("127.0.0.1", 0))
+        target = f"127.0.0.1:{bound.getsockname()[1]}"
+        with pytest.raises(OutputError, match=f"^--metrics-push {target}: cannot be reached: Connection refused; is a"):
+            JobMetrics("127.0.0.1", None, None, target, "texts.jsonl")

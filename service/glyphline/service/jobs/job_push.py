@@ -6,6 +6,7 @@ import logging
 import socket
 import threading
 from http.client import HTTPException
+from urllib.error import HTTPError, URLError
 
 from prometheus_client import CollectorRegistry, push_to_gateway
 
@@ -41,7 +42,10 @@ class Pusher:
         try:
             self._push()
         except _FAILURES as error:
-            raise OutputError(f"--metrics-push {gateway}: {error}; is a Pushgateway there?") from error
+            raise OutputError(
+                f"--metrics-push {gateway}: {_why(error)}; is a Pushgateway there? Give its HOST:PORT, or leave the "
+                "option out to run without"
+            ) from error
         self._thread = threading.Thread(target=self._push_on, name="glyphline-metrics-push", daemon=True)
         self._thread.start()
 
@@ -60,10 +64,24 @@ class Pusher:
             self._push()
         except _FAILURES as error:
             if not self._failing:
-                _log.warning("metrics could not be pushed to %s: %s; the job goes on", self._gateway, error)
+                _log.warning("metrics could not be pushed to %s: %s; the job goes on", self._gateway, _why(error))
             self._failing = True
         else:
             self._failing = False
 
     def _push(self) -> None:
         push_to_gateway(self._gateway, JOB, self._registry, grouping_key=self._group, timeout=_PATIENCE)
+
+
+def _why(error: Exception) -> str:
+    """Says in a few words what a push failed at."""
+    cause = error.reason if isinstance(error, URLError) else error
+    if isinstance(error, HTTPError):
+        return f"something answers, but with {error.code} {error.reason}"
+    if isinstance(cause, TimeoutError):
+        return "does not answer in time"
+    if isinstance(cause, socket.gaierror):
+        return "cannot be reached: the name of the host is not known"
+    if isinstance(cause, OSError):
+        return f"cannot be reached: {cause.strerror or cause}"
+    return f"is no address that can be reached: {cause}"
