@@ -33,6 +33,8 @@ def test_every_command_teaches_with_examples(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"])
     assert result.exit_code == 0
     assert f"glyphline {command}" in result.stdout.partition("Examples:")[2]
+    assert "<list[" not in result.stdout
+    assert "<str>" not in result.stdout
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -26,7 +26,7 @@ from glyphline.cli import (
 )
 from glyphline.cli.exit_codes import ExitCode, table
 from glyphline.cli.group import CommandGroup
-from glyphline.cli.grouped_help import grouped
+from glyphline.cli.grouped_help import PlainCommand, grouped
 from glyphline.cli.stopping import leave_at_once
 
 _HELP = """Reads strips of pixels as text: handwritten, printed, seven-segment and meter digits and more.
@@ -77,7 +77,7 @@ for _module, _short_help in _SHORT_HELP.items():
     _name = _module.__name__.rpartition(".")[2]  # glyphline.cli.serve holds the function serve
     app.command(
         _name.replace("_", "-"),
-        cls=grouped(_module.GROUPS) if hasattr(_module, "GROUPS") else None,
+        cls=grouped(_module.GROUPS) if hasattr(_module, "GROUPS") else PlainCommand,
         short_help=_short_help,
         epilog=_module.EXAMPLES,
     )(getattr(_module, _name))

@@ -17,6 +17,7 @@ import typer
 from glyphline.cli.data_output import print_stats, print_validation
 from glyphline.cli.exit_codes import CommandError, ExitCode
 from glyphline.cli.group import tell
+from glyphline.cli.grouped_help import PlainCommand
 from glyphline.cli.options import DataRootOption
 from glyphline.cli.progress import open_reporter
 from glyphline.cli.training_room import training_room
@@ -127,7 +128,7 @@ their strip. The exit code is 1 if there are errors, else 0.
 """
 
 
-@app.command("validate", short_help="Find what is wrong with data sets.", epilog=_VALIDATE_EXAMPLES)
+@app.command("validate", cls=PlainCommand, short_help="Find what is wrong with data sets.", epilog=_VALIDATE_EXAMPLES)
 def validate(
     *,
     paths: Annotated[
@@ -175,7 +176,9 @@ Examples:
 """
 
 
-@app.command("stats", short_help="Count strips, lengths, widths and characters.", epilog=_STATS_EXAMPLES)
+@app.command(
+    "stats", cls=PlainCommand, short_help="Count strips, lengths, widths and characters.", epilog=_STATS_EXAMPLES
+)
 def stats(
     *,
     paths: Annotated[
@@ -219,7 +222,9 @@ sheet that is there already is replaced.
 """
 
 
-@app.command("preview", short_help="Draw a sheet of strips as the network sees them.", epilog=_PREVIEW_EXAMPLES)
+@app.command(
+    "preview", cls=PlainCommand, short_help="Draw a sheet of strips as the network sees them.", epilog=_PREVIEW_EXAMPLES
+)
 def preview(
     *,
     path: Annotated[
@@ -256,7 +261,9 @@ and the labels that real sources train on, each source by its weight, one text a
 """
 
 
-@app.command("texts", short_help="Write what strips say, for a language model.", epilog=_TEXTS_EXAMPLES)
+@app.command(
+    "texts", cls=PlainCommand, short_help="Write what strips say, for a language model.", epilog=_TEXTS_EXAMPLES
+)
 def texts(
     *,
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A configuration.", show_default=False)],
@@ -307,7 +314,7 @@ rendered with `kind = "real"`, together with real strips.
 """
 
 
-@app.command("render", short_help="Draw strips of text with fonts.", epilog=_RENDER_EXAMPLES)
+@app.command("render", cls=PlainCommand, short_help="Draw strips of text with fonts.", epilog=_RENDER_EXAMPLES)
 def render(
     *,
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The data set; a new folder.", show_default=False)],
@@ -423,7 +430,7 @@ Examples:
 """
 
 
-@app.command("convert", short_help="Write a data set in another format.", epilog=_CONVERT_EXAMPLES)
+@app.command("convert", cls=PlainCommand, short_help="Write a data set in another format.", epilog=_CONVERT_EXAMPLES)
 def convert(
     *,
     source: Annotated[Path, typer.Argument(metavar="DATASET", help="A data set of any format.", show_default=False)],
@@ -472,7 +479,7 @@ commands call it that it lists.
 """
 
 
-@app.command("init", short_help="Write a first configuration from your data.", epilog=_INIT_EXAMPLES)
+@app.command("init", cls=PlainCommand, short_help="Write a first configuration from your data.", epilog=_INIT_EXAMPLES)
 def init(
     *,
     path: Annotated[Path, typer.Argument(metavar="DATASET", help="A data set.", show_default=False)],

@@ -67,7 +67,7 @@ def _number(name: str, help_text: str) -> Any:  # noqa: ANN401  # typer declares
 def serve(
     *,
     host: Annotated[
-        str | None, typer.Option(help="Address to listen on; 0.0.0.0 is all.  [default: 127.0.0.1]")
+        str | None, typer.Option(metavar="HOST", help="Address to listen on; 0.0.0.0 is all.  [default: 127.0.0.1]")
     ] = None,
     port: Annotated[int | None, _number("--port", "Port of gRPC; 0 takes any free one.  [default: 50051]")] = None,
     metrics_port: Annotated[
