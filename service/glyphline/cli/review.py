@@ -29,8 +29,8 @@ Examples:
 
 \b
 The page is one file and needs no network. Correct a row and press Enter, or press Enter if it is right; "Save labels"
-gives labels.tsv. The last line makes of it a folder of pictures and labels, which `glyphline train` takes as a source
-of kind "real" and `glyphline data init` writes a configuration for.
+downloads labels.tsv. The last example makes of it a folder of pictures and their corrected texts, which `glyphline
+train` takes as a source of kind "real" and `glyphline data init` writes a configuration for.
 
 \b
 A row is shown if its text differs from the reference that it has or from what --against has read, if its confidence is
@@ -78,11 +78,19 @@ def review(
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N readings, the least sure.")] = _LIMIT,
     labels: Annotated[
         Path | None,
-        typer.Option(metavar="labels.tsv", help="What a page has saved: make a data set of it.", show_default=False),
+        typer.Option(
+            metavar="labels.tsv",
+            help='The file that "Save labels" of the page gave: write a data set of it instead of a page.',
+            show_default=False,
+        ),
     ] = None,
     dataset: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="With --labels: the new folder to write.", show_default=False),
+        typer.Option(
+            metavar="FOLDER",
+            help="With --labels: the new folder, for the pictures and their corrected texts.",
+            show_default=False,
+        ),
     ] = None,
     allow_http: Annotated[bool, typer.Option("--allow-http", help="Fetch pictures from web addresses.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON on standard output.")] = False,
