@@ -16,8 +16,9 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from glyphline.models.bundle import Bundle, Manifest
+from glyphline.models.bundle import Bundle
 from glyphline.models.image import normalise, read_image
+from glyphline.models.manifest import Manifest
 from glyphline.models.runs import BUCKET_STEP, MAX_COLUMNS, bucket_width, plan_runs
 
 

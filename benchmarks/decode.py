@@ -33,11 +33,11 @@ from rich.table import Table
 from strips import STRIPS, load_strips
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import DecoderDefaults
 from glyphline.models.decoding import CharacterModel, DecodingOptions, Lexicon, decode_ctc
 from glyphline.models.decoding.distributions import log_softmax
 from glyphline.models.heads import StepHead, open_head
 from glyphline.models.image import ImageSettings, normalise, read_image
+from glyphline.models.manifest import DecoderDefaults
 from glyphline.models.recognizer import bucket_width, load_recognizer
 from glyphline.models.timings import StageTimings
 from glyphline.training.language_model import count_and_smooth, write_arpa

@@ -31,9 +31,10 @@ from recognize import cpu_seconds
 from rich.table import Table
 from strips import STRIPS, load_strips
 
-from glyphline.models.bundle import Bundle, Precision
+from glyphline.models.bundle import Bundle
 from glyphline.models.decoding import Reading
 from glyphline.models.errors import DeviceError
+from glyphline.models.manifest import Precision
 from glyphline.models.recognizer import Recognizer, load_recognizer
 from glyphline.models.session import Provider, open_session
 

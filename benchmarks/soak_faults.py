@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from glyphline.models.bundle import MANIFEST_NAME, load_bundle, write_manifest
+from glyphline.models.bundle import load_bundle, write_manifest
+from glyphline.models.manifest import MANIFEST_NAME
 
 
 class Repository:

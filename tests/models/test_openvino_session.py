@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from glyphline.models.bundle import Bundle, Precision
+from glyphline.models.bundle import Bundle
 from glyphline.models.decoding import Reading
 from glyphline.models.errors import BundleError, DeviceError
+from glyphline.models.manifest import Precision
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.session import open_session
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from glyphline.models.bundle import Bundle, Manifest, load_bundle, write_manifest
+from glyphline.models.bundle import Bundle, load_bundle, write_manifest
 from glyphline.models.decoding import DecodingOptions, Reading
 from glyphline.models.errors import (
     BundleError,
@@ -33,6 +33,7 @@ from glyphline.models.errors import (
     UndecodableImageError,
 )
 from glyphline.models.image import GreyImage, ImageLimits, read_image
+from glyphline.models.manifest import Manifest
 from glyphline.models.recognizer import MAX_COLUMNS, Recognizer, StageTimings, bucket_width, load_recognizer
 from glyphline.models.repository import pretrained_root
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from glyphline.models.bundle import Manifest, write_manifest
+from glyphline.models.bundle import write_manifest
 from glyphline.models.errors import BundleError, ModelNotFoundError
+from glyphline.models.manifest import Manifest
 from glyphline.models.repository import ModelRepository, pretrained_root
 
 

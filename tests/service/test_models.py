@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from glyphline.models.bundle import MANIFEST_NAME, load_bundle, write_manifest
+from glyphline.models.bundle import load_bundle, write_manifest
+from glyphline.models.manifest import MANIFEST_NAME
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.repository import ModelRepository
 from glyphline.recognition.v1 import recognition_pb2 as api

@@ -15,7 +15,8 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from glyphline.models.bundle import MANIFEST_NAME, load_bundle, write_manifest
+from glyphline.models.bundle import load_bundle, write_manifest
+from glyphline.models.manifest import MANIFEST_NAME
 from glyphline.models.repository import LABELS_NAME, ModelRepository
 from glyphline.service.client import AsyncClient, Client, NotFoundError, RetryPolicy
 

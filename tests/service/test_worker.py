@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glyphline.models.bundle import MANIFEST_NAME, load_bundle
+from glyphline.models.bundle import load_bundle
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
 from glyphline.models.errors import BundleError
 from glyphline.models.heads import Head
 from glyphline.models.image import GreyImage, ImageLimits
 from glyphline.models.joining import Run
+from glyphline.models.manifest import MANIFEST_NAME
 from glyphline.models.recognizer import MAX_COLUMNS, Recognizer
 from glyphline.models.repository import ModelRepository
 from glyphline.models.timings import StageTimings

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from glyphline.models.bundle import LogOdds, Search
 from glyphline.models.decoding.options import DecodingOptions
+from glyphline.models.manifest import LogOdds, Search
 from glyphline.models.recognizer import load_recognizer
 from glyphline.training.calibrate import SYMBOLS, calibrate, fit_odds
 from glyphline.training.datasets.samples import Sample

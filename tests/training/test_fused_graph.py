@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from glyphline.models.binding import Binder
-from glyphline.models.bundle import Manifest, load_bundle, write_manifest
+from glyphline.models.bundle import load_bundle, write_manifest
 from glyphline.models.decoding import Hypothesis, ResolvedOptions
 from glyphline.models.decoding.fused import fused_inputs
 from glyphline.models.errors import GlyphlineError
 from glyphline.models.heads import StepHead
+from glyphline.models.manifest import Manifest
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.repository import ModelRepository, pretrained_root
 from glyphline.models.session import open_session

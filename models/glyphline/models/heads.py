@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.binding import Binder
-from glyphline.models.bundle import MANIFEST_NAME, Bundle, Precision
+from glyphline.models.bundle import Bundle
 from glyphline.models.decoding.ctc import decode_ctc
 from glyphline.models.decoding.distributions import FloatArray
 from glyphline.models.decoding.options import ResolvedOptions
@@ -19,6 +19,7 @@ from glyphline.models.errors import BundleError
 from glyphline.models.gpu import CUDA, TENSORRT, EngineShapes
 from glyphline.models.joining import Run, join_runs
 from glyphline.models.long_lines import Window, merge_frames
+from glyphline.models.manifest import MANIFEST_NAME, Precision
 from glyphline.models.session import Device, Provider, Session, open_session, session_device
 from glyphline.models.step_head import FUSED_BEAM_IMAGES, StepHead
 from glyphline.models.timings import StageTimings

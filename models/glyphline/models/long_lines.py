@@ -15,10 +15,10 @@ from math import ceil
 
 import numpy as np
 
-from glyphline.models.bundle import Manifest
 from glyphline.models.decoding.distributions import FloatArray
 from glyphline.models.errors import ImageTooWideError
 from glyphline.models.image import normalised_width
+from glyphline.models.manifest import Manifest
 
 __all__ = [
     "CONTEXT",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import MANIFEST_NAME, Aggregate, Bundle, LogOdds, Precision, Search, load_bundle
+from glyphline.models.bundle import Bundle, load_bundle
 from glyphline.models.decoding.confidence import hypothesis_confidence, line_confidence, odds_confidence
 from glyphline.models.decoding.language_model import CharacterModel
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
@@ -21,6 +21,7 @@ from glyphline.models.heads import CtcHead, Head, open_head
 from glyphline.models.image import GreyImage, ImageLimits, normalise, read_image
 from glyphline.models.joining import Run
 from glyphline.models.long_lines import LONGEST_LINE, WINDOW, plan_windows, readable_width, widest_strip
+from glyphline.models.manifest import MANIFEST_NAME, Aggregate, LogOdds, Precision, Search
 from glyphline.models.repository import DEFAULT_NAME, ModelRepository, pretrained_root
 from glyphline.models.runs import BUCKET_STEP, MAX_COLUMNS, RunPlanner, bucket_width
 from glyphline.models.session import Device, Provider

@@ -9,8 +9,9 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from glyphline.models.bundle import MANIFEST_NAME, Bundle, load_bundle
+from glyphline.models.bundle import Bundle, load_bundle
 from glyphline.models.errors import BundleError, ModelNotFoundError
+from glyphline.models.manifest import MANIFEST_NAME
 
 __all__ = ["DEFAULT_NAME", "LABELS_NAME", "ModelRepository", "pretrained_root", "read_labels"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import lcm
 
-from glyphline.models.bundle import Manifest
 from glyphline.models.gpu import LARGEST_ENGINE_BATCH, TENSORRT
+from glyphline.models.manifest import Manifest
 
 __all__ = ["BUCKET_STEP", "MAX_COLUMNS", "RUN_COLUMNS", "RunPlanner", "bucket_width", "plan_runs"]
 

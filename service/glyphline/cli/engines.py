@@ -13,8 +13,8 @@ from glyphline.cli.exit_codes import CommandError
 from glyphline.cli.group import tell
 from glyphline.cli.guides import tell_left_out
 from glyphline.cli.selection import find_bundle
-from glyphline.models.bundle import MANIFEST_NAME
 from glyphline.models.decoding import DecodingOptions
+from glyphline.models.manifest import MANIFEST_NAME
 from glyphline.models.session import most_workers
 from glyphline.service.jobs import Engine, LocalEngine, ModelIdentity, WorkerSettings, usual_workers
 
@@ -90,7 +90,7 @@ def _prepare(reading: Reading) -> tuple[WorkerSettings, ModelIdentity]:
 @contextmanager
 def _server_engine(reading: Reading) -> Iterator[Opened]:
     """Connects to every server and makes sure that all that answer hold the same model; the others are left out."""
-    from glyphline.models.bundle import DecoderDefaults
+    from glyphline.models.manifest import DecoderDefaults
     from glyphline.service.client import ModelInfo, UnavailableError
     from glyphline.service.jobs.engines.server import ServerEngine, ServerPlan
 

@@ -14,8 +14,8 @@ from glyphline.cli.exit_codes import CommandError
 from glyphline.cli.group import tell
 
 if TYPE_CHECKING:
-    from glyphline.models.bundle import Manifest
     from glyphline.models.decoding import DecodingOptions
+    from glyphline.models.manifest import Manifest
 
 LexiconOption = Annotated[
     str | None,

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from glyphline.cli.readers import Picture, Reader
-from glyphline.models.bundle import Bundle, Precision
+from glyphline.models.bundle import Bundle
 from glyphline.models.decoding import DecodingOptions
 from glyphline.models.errors import ImageError
 from glyphline.models.image import ImageLimits
+from glyphline.models.manifest import Precision
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.session import Device, Provider, available_threads
 from glyphline.service.jobs import Row, RowError

@@ -156,7 +156,7 @@ def _columns(bundle: Bundle) -> tuple[str | int, ...]:
 
 
 def _print_card(bundle: Bundle) -> None:
-    from glyphline.models.bundle import MODEL_CARD_NAME
+    from glyphline.models.manifest import MODEL_CARD_NAME
 
     card = bundle.file(MODEL_CARD_NAME).read_text(encoding="utf-8")
     if not sys.stdout.isatty():

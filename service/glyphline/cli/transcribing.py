@@ -21,10 +21,10 @@ from glyphline.cli.group import tell
 from glyphline.cli.guides import GuideArguments
 from glyphline.cli.progress import ProgressKind, open_reporter
 from glyphline.cli.stopping import stoppable
-from glyphline.models.bundle import Precision
 from glyphline.models.decoding import DecodingOptions
 from glyphline.models.errors import GlyphlineError
 from glyphline.models.image import ImageLimits
+from glyphline.models.manifest import Precision
 from glyphline.models.session import Device, Provider
 from glyphline.service.jobs import CHUNK_ITEMS, Inputs, Journal, Layout, RowFormat, StreamOutput, Tally, run, summary
 from glyphline.service.jobs.beginning import Start

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import MANIFEST_NAME, Bundle, Manifest
+from glyphline.models.bundle import Bundle
+from glyphline.models.manifest import MANIFEST_NAME, Manifest
 from glyphline.models.repository import DEFAULT_NAME
 from glyphline.service.errors import UnknownModelError
 from glyphline.service.messages import ModelKey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glyphline.models.bundle import Manifest
+from glyphline.models.manifest import Manifest
 
 __all__ = ["reading_work"]
 

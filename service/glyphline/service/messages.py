@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from glyphline.models.bundle import Precision
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.errors import ImageError
 from glyphline.models.image import ImageLimits
+from glyphline.models.manifest import Precision
 from glyphline.models.session import Device, Provider
 
 __all__ = [

@@ -20,12 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from glyphline.models.bundle import MANIFEST_NAME, Manifest, load_bundle
+from glyphline.models.bundle import load_bundle
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.devices import Device, split_devices
 from glyphline.models.errors import BundleError, DeviceError, GlyphlineError, ImageError
 from glyphline.models.image import GreyImage
+from glyphline.models.manifest import MANIFEST_NAME, Manifest
 from glyphline.models.recognizer import MAX_COLUMNS, Recognizer, StageTimings
 from glyphline.service.guides import Guides, load_guides
 from glyphline.service.memory import keep_what_is_here

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphline.models.bundle import LogOdds
 from glyphline.models.decoding.confidence import (
     Aggregate,
     coverage_at_accuracy,
@@ -20,6 +19,7 @@ from glyphline.models.decoding.confidence import (
 )
 from glyphline.models.decoding.distributions import calibrated_at, log_softmax, restrict
 from glyphline.models.decoding.readings import Hypothesis
+from glyphline.models.manifest import LogOdds
 
 log_probabilities = st.lists(st.floats(-50.0, 0.0), max_size=20)
 readings = st.lists(st.tuples(st.floats(0.0, 1.0), st.booleans()), max_size=40)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import DecoderDefaults
 from glyphline.models.decoding.attention import StepOutput, decode_attention
 from glyphline.models.decoding.ctc import Pruning, decode_ctc
 from glyphline.models.decoding.distributions import FloatArray, log_softmax
@@ -22,6 +21,7 @@ from glyphline.models.decoding.language_model import CharacterModel
 from glyphline.models.decoding.lexicon import Lexicon
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
 from glyphline.models.decoding.readings import Hypothesis
+from glyphline.models.manifest import DecoderDefaults
 
 LETTERS = Alphabet("ab ")
 NO_PRUNING = Pruning(threshold=0.0, candidates=10_000, margin=0.0)

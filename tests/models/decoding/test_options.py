@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import DecoderDefaults
 from glyphline.models.decoding.lexicon import Lexicon
 from glyphline.models.decoding.options import GUIDED_BEAM_WIDTH, DecodingOptions, allowed_symbols
 from glyphline.models.errors import OptionsError
+from glyphline.models.manifest import DecoderDefaults
 
 DIGITS = Alphabet("0123456789.")
 GREEDY = DecoderDefaults(name="greedy", beam_width=7, length_penalty=0.5)

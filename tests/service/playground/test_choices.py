@@ -1,7 +1,7 @@
 import pytest
 
-from glyphline.models.bundle import DecoderDefaults
 from glyphline.models.errors import OptionsError
+from glyphline.models.manifest import DecoderDefaults
 from glyphline.service.playground.choices import BEAM, GREEDY, Choices, Model, describe_search, model_for
 
 OWN_GREEDY = DecoderDefaults()

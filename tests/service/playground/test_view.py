@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from glyphline.models.bundle import DecoderDefaults
 from glyphline.models.decoding import Alternative, Reading, Token
 from glyphline.models.image import GreyImage
+from glyphline.models.manifest import DecoderDefaults
 from glyphline.service.playground import Model, Problem, Shown
 from glyphline.service.playground.view import WAITING, render
 

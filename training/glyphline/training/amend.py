@@ -8,16 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from glyphline.models.bundle import (
-    ERRORS_NAME,
-    MANIFEST_NAME,
-    MODEL_CARD_NAME,
-    Bundle,
-    Manifest,
-    load_bundle,
-    write_manifest,
-)
+from glyphline.models.bundle import Bundle, load_bundle, write_manifest
 from glyphline.models.errors import ImageError
+from glyphline.models.manifest import ERRORS_NAME, MANIFEST_NAME, MODEL_CARD_NAME, Manifest
 from glyphline.models.recognizer import Recognizer
 from glyphline.training.card import write_card
 from glyphline.training.config import TrainingConfig

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from glyphline.models.bundle import LogOdds, Search
 from glyphline.models.decoding.options import DecodingOptions
+from glyphline.models.manifest import LogOdds, Search
 from glyphline.models.recognizer import Recognizer
 from glyphline.training.datasets.samples import Sample
 from glyphline.training.evaluate import read_samples

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from glyphline.models.bundle import ERRORS_NAME, Manifest
+from glyphline.models.manifest import ERRORS_NAME, Manifest
 
 NOT_STATED = "not stated"
 """What is said of a licence that nobody gave."""

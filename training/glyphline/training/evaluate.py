@@ -7,17 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import (
-    ERRORS_NAME,
-    MODEL_CARD_NAME,
-    Evaluation,
-    LengthScore,
-    Precision,
-    write_manifest,
-)
+from glyphline.models.bundle import write_manifest
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.image import GreyImage
+from glyphline.models.manifest import ERRORS_NAME, MODEL_CARD_NAME, Evaluation, LengthScore, Precision
 from glyphline.models.recognizer import Recognizer, load_recognizer
 from glyphline.models.repository import pretrained_root
 from glyphline.models.session import Provider, available_threads

@@ -21,18 +21,10 @@ from PIL import Image
 from pydantic import JsonValue
 from torch import nn
 
-from glyphline.models.bundle import (
-    MODEL_CARD_NAME,
-    Bundle,
-    DecoderDefaults,
-    Manifest,
-    Probe,
-    StateTensor,
-    load_bundle,
-    write_manifest,
-)
+from glyphline.models.bundle import Bundle, load_bundle, write_manifest
 from glyphline.models.errors import ImageError
 from glyphline.models.image import GreyImage, normalise
+from glyphline.models.manifest import MODEL_CARD_NAME, DecoderDefaults, Manifest, Probe, StateTensor
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.session import available_threads
 from glyphline.training.calibrate import calibrate

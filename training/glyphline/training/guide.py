@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from glyphline.models.bundle import Bundle, DecoderDefaults, load_bundle
+from glyphline.models.bundle import Bundle, load_bundle
 from glyphline.models.decoding.language_model import CharacterModel
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.models.error_rate import evaluate_pairs
 from glyphline.models.errors import OptionsError
+from glyphline.models.manifest import DecoderDefaults
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.session import available_threads
 from glyphline.training.amend import amended, known_samples, read_probe, rewrite

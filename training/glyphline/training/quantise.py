@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from glyphline.models.bundle import Manifest, Precision, Variant, load_bundle
+from glyphline.models.bundle import load_bundle
 from glyphline.models.error_rate import evaluate_pairs
 from glyphline.models.image import GreyImage, normalise
+from glyphline.models.manifest import Manifest, Precision, Variant
 from glyphline.models.recognizer import Recognizer, bucket_width
 from glyphline.models.session import available_threads
 from glyphline.training.amend import amended, known_samples, read_probe, rewrite

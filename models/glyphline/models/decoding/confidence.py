@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from glyphline.models.bundle import Aggregate, LogOdds
 from glyphline.models.decoding.readings import Hypothesis
+from glyphline.models.manifest import Aggregate, LogOdds
 
 __all__ = [
     "Aggregate",

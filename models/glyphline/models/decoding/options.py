@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import DecoderDefaults
 from glyphline.models.decoding.guide import Guide, make_guide
 from glyphline.models.decoding.language_model import CharacterModel
 from glyphline.models.decoding.lexicon import Lexicon
 from glyphline.models.errors import OptionsError
+from glyphline.models.manifest import DecoderDefaults
 
 __all__ = [
     "DEFAULT_LANGUAGE_MODEL_WEIGHT",

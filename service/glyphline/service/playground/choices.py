@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glyphline.models.bundle import DecoderDefaults
 from glyphline.models.decoding import DecodingOptions
+from glyphline.models.manifest import DecoderDefaults
 
 __all__ = [
     "AUTOMATIC",

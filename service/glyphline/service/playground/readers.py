@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from glyphline.models.bundle import Bundle, DecoderDefaults
+from glyphline.models.bundle import Bundle
 from glyphline.models.decoding import DecodingOptions, Reading
 from glyphline.models.errors import (
     EmptyImageError,
@@ -21,6 +21,7 @@ from glyphline.models.errors import (
     UndecodableImageError,
 )
 from glyphline.models.image import GreyImage, ImageLimits
+from glyphline.models.manifest import DecoderDefaults
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.session import available_threads
 from glyphline.service.playground.choices import Model

@@ -8,8 +8,8 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.bundle import DataSource
 from glyphline.models.image import ImageSettings
+from glyphline.models.manifest import DataSource
 from glyphline.training.config.base import Section, read_section
 from glyphline.training.config.data import EvaluationSet, Source
 from glyphline.training.config.loop import LoopConfig

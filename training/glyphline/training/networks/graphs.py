@@ -1,4 +1,4 @@
-"""The graphs of a bundle as modules: exactly the inputs and outputs that `glyphline.models.bundle` names."""
+"""The graphs of a bundle as modules: exactly the inputs and outputs that the heads of `glyphline.models` run."""
 
 from __future__ import annotations
 

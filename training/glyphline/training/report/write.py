@@ -13,8 +13,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from glyphline.models.bundle import Manifest
 from glyphline.models.decoding.options import DecodingOptions
+from glyphline.models.manifest import Manifest
 from glyphline.models.recognizer import Recognizer
 from glyphline.training.card import NOT_STATED
 from glyphline.training.report.figures import Comparison, Figures

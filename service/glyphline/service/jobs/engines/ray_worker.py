@@ -12,7 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Self
 
-from glyphline.models.bundle import MANIFEST_NAME, Bundle
+from glyphline.models.bundle import Bundle
+from glyphline.models.manifest import MANIFEST_NAME
 from glyphline.service.jobs.engines import worker
 from glyphline.service.jobs.engines.worker import WorkerSettings
 from glyphline.service.jobs.errors import JobError

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from multiprocessing import connection
 from pathlib import Path
 
-from glyphline.models.bundle import Precision, load_bundle
+from glyphline.models.bundle import load_bundle
 from glyphline.models.decoding import DecodingOptions
 from glyphline.models.errors import GlyphlineError, ImageError
 from glyphline.models.image import GreyImage, ImageLimits
+from glyphline.models.manifest import Precision
 from glyphline.models.recognizer import Recognizer
 from glyphline.models.session import Device, Provider
 from glyphline.service.jobs.pictures import Content, Picture, fetch
