@@ -13,7 +13,7 @@ import pytest
 
 from glyphline.service.client import Client, InvalidRequestError, Result
 from glyphline.service.output import follow_output
-from glyphline.service.workers import _SPAWN
+from glyphline.service.worker_handle import _SPAWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

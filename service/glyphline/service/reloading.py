@@ -23,7 +23,7 @@ from glyphline.service.in_progress import InProgress
 from glyphline.service.messages import ModelKey, WorkerConfig
 from glyphline.service.metrics import Metrics
 from glyphline.service.selection import Choice, Selection, Signature, signature
-from glyphline.service.workers import WorkerPool
+from glyphline.service.worker_pool import WorkerPool
 
 __all__ = ["Models"]
 

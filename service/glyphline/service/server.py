@@ -44,7 +44,8 @@ from glyphline.service.security.protection import Protection
 from glyphline.service.servicer import RecognitionServicer
 from glyphline.service.settings import ServerSettings, unknown_variables
 from glyphline.service.tracing import open_tracing
-from glyphline.service.workers import BEATS, WorkerPool
+from glyphline.service.worker_handle import BEATS
+from glyphline.service.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from glyphline.service.open_inference import Statistics
