@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
-from glyphline.models.decoding.language_model import BEGIN, END, MAX_ORDER, SPACE, UNKNOWN
+from glyphline.models.decoding.arpa import BEGIN, END, MAX_ORDER, SPACE, UNKNOWN
 from glyphline.models.errors import OptionsError
 
 __all__ = ["CharacterNGrams", "bits_per_character", "count_and_smooth", "write_arpa"]
