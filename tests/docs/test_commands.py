@@ -83,13 +83,13 @@ NOT_RUN = {
     "python scripts/fetch_words.py --output data/words": _FETCHES,
     "python -c \"from torchvision.datasets import MNIST; MNIST('data/mnist', download=True)\"": _FETCHES,
     "glyphline data render data/drawn --config mine.toml --data-root data --count 500000 --to webdataset": (
-        "draws half a million strips; tests/cli/test_data.py draws some"
+        "draws half a million strips; tests/cli/data/test_render.py draws some"
     ),
     "glyphline data render data/printed --fonts data/fonts/printed --words words.txt --per-strip 3 --count 20000": (
-        "draws 20,000 strips with fonts that are downloaded; tests/cli/test_data.py draws some"
+        "draws 20,000 strips with fonts that are downloaded; tests/cli/data/test_render.py draws some"
     ),
     "glyphline data texts words.toml --data-root data/ --count 1600000 --output texts.txt": (
-        "draws 1.6 million texts of word lists that are downloaded; tests/cli/test_data.py draws some"
+        "draws 1.6 million texts of word lists that are downloaded; tests/cli/data/test_render.py draws some"
     ),
     "glyphline guide models/words/2 words.arpa.gz --data-root data/ --weight 0.15 --length-bonus 0.3": _DATA,
     "glyphline transcribe scans/ --output texts.jsonl --server gpu-1:50051,gpu-2:50051 --tls --token-file job.token": (
