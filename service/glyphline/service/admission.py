@@ -19,7 +19,8 @@ from glyphline.service.catalogue import Catalogue, ServedModel
 from glyphline.service.costs import reading_work
 from glyphline.service.errors import DeadlineError, NotReadyError
 from glyphline.service.guides import Guides
-from glyphline.service.metrics import UNKNOWN, Metrics
+from glyphline.service.metric_labels import UNKNOWN
+from glyphline.service.metrics import Metrics
 
 __all__ = ["Admission", "ReadConfig", "ReadRequest"]
 

@@ -1,4 +1,4 @@
-"""What `/metrics` tells. Every label value comes from a closed set: models held, decoders, outcomes, reasons, stages.
+"""What `/metrics` tells. Every label value comes from a closed set: the models held and what `metric_labels` lists.
 
 The families that begin with `grpc_server_` are in `grpc_metrics`.
 """
@@ -24,60 +24,27 @@ from prometheus_client import (
 
 from glyphline.models.decoding.readings import Reading
 from glyphline.models.error_rate import EditCounts
-from glyphline.models.errors import (
-    GlyphlineError,
-    ImageError,
-    ImageTooWideError,
-    ModelNotFoundError,
-    OptionsError,
-)
+from glyphline.models.errors import GlyphlineError, ImageTooWideError
 from glyphline.service.catalogue import Catalogue, ServedModel
-from glyphline.service.entries import Expired, Failed, Finished, Outcome, Withdrawn
-from glyphline.service.errors import (
-    DeadlineError,
-    FatalImageError,
-    IdleStreamError,
-    NotReadyError,
-    PermissionDeniedError,
-    QueueFullError,
-    RateError,
-    RequestError,
-    UnauthenticatedError,
-)
+from glyphline.service.entries import Expired, Failed, Finished, Outcome
+from glyphline.service.errors import QueueFullError
 from glyphline.service.messages import JobResult, ModelKey
+from glyphline.service.metric_labels import (
+    DECODERS,
+    EDITS,
+    LOADS,
+    OUTCOMES,
+    REASONS,
+    STAGES,
+    UNKNOWN,
+    outcome_of,
+    refusal_of,
+)
 
 if TYPE_CHECKING:
     from glyphline.service.batcher import Done, Item
 
-__all__ = ["OUTCOMES", "REASONS", "STAGES", "Metrics"]
-
-DECODERS = ("greedy", "beam")
-OUTCOMES = (
-    "ok",
-    "invalid_image",
-    "invalid_request",
-    "rejected",
-    "expired",
-    "cancelled",
-    "worker_lost",
-    "internal",
-)
-REASONS = (
-    "queue_full",
-    "not_ready",
-    "deadline",
-    "image",
-    "request",
-    "model",
-    "unauthenticated",
-    "permission",
-    "rate",
-    "idle",
-)
-LOADS = ("loaded", "refused")
-EDITS = ("insertion", "deletion", "substitution")
-STAGES = ("decode_image", "infer", "search", "encode")
-UNKNOWN = "unknown"  # the model of a request that names none that is held
+__all__ = ["Metrics"]
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
@@ -295,11 +262,11 @@ class Metrics:
             self._reasons["deadline"].inc()
         if isinstance(outcome, Failed) and isinstance(outcome.error, QueueFullError):  # pushed out by another client
             self._reasons["queue_full"].inc()
-        series.images(item.decoder, _outcome_name(outcome)).inc()
+        series.images(item.decoder, outcome_of(outcome)).inc()
 
     def count_refusal(self, error: GlyphlineError, model: ServedModel | None = None, decoder: str = UNKNOWN) -> None:
         """Counts an image that was not admitted."""
-        reason, outcome = _refusal(error)
+        reason, outcome = refusal_of(error)
         labels = (UNKNOWN, UNKNOWN) if model is None else _labels(model)
         if model is not None and isinstance(error, ImageTooWideError):
             self.too_wide.labels(*labels).inc()
@@ -308,7 +275,7 @@ class Metrics:
 
     def count_call_refusal(self, error: GlyphlineError) -> None:
         """Counts a call that was refused as a whole, before its images were looked at."""
-        self._reasons[_refusal(error)[0]].inc()
+        self._reasons[refusal_of(error)[0]].inc()
 
     def observe_waits(self, seconds: Iterable[float]) -> None:
         """Records how long the images of a batch waited."""
@@ -376,40 +343,3 @@ class _ModelSeries:
 
 def _labels(model: ServedModel) -> tuple[str, str]:
     return model.name, str(model.version)
-
-
-def _outcome_name(outcome: Outcome[Done]) -> str:
-    match outcome:
-        case Finished(value):
-            if isinstance(value.result, Reading):
-                return "ok"
-            return "invalid_image" if isinstance(value.result, ImageError) else "internal"
-        case Failed(error):
-            if isinstance(error, QueueFullError):
-                return "rejected"
-            return "worker_lost" if isinstance(error, FatalImageError) else "internal"
-        case Expired():
-            return "expired"
-        case Withdrawn():
-            return "cancelled"
-
-
-# Reason and outcome that a refusal counts as; of an error's class and its parents the first that is listed.
-_REFUSALS: dict[type[Exception], tuple[str, str]] = {
-    QueueFullError: ("queue_full", "rejected"),
-    NotReadyError: ("not_ready", "rejected"),
-    RateError: ("rate", "rejected"),
-    UnauthenticatedError: ("unauthenticated", "rejected"),
-    PermissionDeniedError: ("permission", "rejected"),
-    IdleStreamError: ("idle", "rejected"),
-    DeadlineError: ("deadline", "expired"),
-    ImageError: ("image", "invalid_image"),
-    ModelNotFoundError: ("model", "invalid_request"),
-    RequestError: ("request", "invalid_request"),
-    OptionsError: ("request", "invalid_request"),
-    GlyphlineError: ("request", "internal"),
-}
-
-
-def _refusal(error: GlyphlineError) -> tuple[str, str]:
-    return next(_REFUSALS[kind] for kind in type(error).__mro__ if kind in _REFUSALS)
