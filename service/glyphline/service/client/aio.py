@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Sequence
+from contextlib import aclosing
 from types import TracebackType
 from typing import Protocol, Self, TypeVar, cast
 
@@ -15,6 +16,7 @@ from grpc_health.v1 import health_pb2
 from glyphline.models.decoding.options import DecodingOptions
 from glyphline.recognition.v1 import recognition_pb2 as api
 from glyphline.recognition.v1 import recognition_pb2_grpc as rpc
+from glyphline.service.client.aio_stream import find_reason, read_stream
 from glyphline.service.client.credentials import Metadata as CallMetadata
 from glyphline.service.client.credentials import bearer
 from glyphline.service.client.errors import (
@@ -23,7 +25,6 @@ from glyphline.service.client.errors import (
     RecognitionError,
     UnavailableError,
     from_call,
-    is_send_failure,
 )
 from glyphline.service.client.images import ImageInput, load_image
 from glyphline.service.client.requests import (
@@ -38,7 +39,6 @@ from glyphline.service.client.requests import (
     make_config,
     make_items,
     make_request,
-    sized_item,
     too_many,
 )
 from glyphline.service.client.results import (
@@ -61,7 +61,6 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 
 _READY_POLL_SECONDS = 0.05
-_STREAM_OUTCOMES = 64
 
 
 class _Method(Protocol[Request_contra, Response_co]):
@@ -279,65 +278,15 @@ class AsyncClient:
         loop = asyncio.get_running_loop()
         deadline = math.inf if timeout is None else loop.time() + timeout
         config = make_config(model, version, options, priority)
-        failure: list[Exception] = []
-        outcomes: asyncio.Queue[tuple[str, Outcome] | BaseException | None] = asyncio.Queue()
-        places = asyncio.Semaphore(_STREAM_OUTCOMES)  # outcomes that nobody takes hold the server back
-
-        async def requests() -> AsyncIterator[api.StreamingRecognizeRequest]:
-            yield api.StreamingRecognizeRequest(config=config)
-            try:
-                async for item_id, image in _each(items):
-                    try:
-                        content = await asyncio.to_thread(load_image, image)
-                        item = sized_item(content, item_id, self._max_message_bytes)
-                    except InvalidRequestError as error:
-                        await places.acquire()
-                        outcomes.put_nowait((item_id, error))
-                    else:
-                        yield api.StreamingRecognizeRequest(item=item)
-            except Exception as error:
-                failure.append(error)  # gRPC would tell the caller no more than that the call was cancelled
-                call.cancel()
-
-        async def receive() -> None:
-            try:
-                async for response in call:
-                    await places.acquire()
-                    outcomes.put_nowait((response.result.id, read_outcome(response.result)))
-                outcomes.put_nowait(None)
-            except (Exception, asyncio.CancelledError) as error:  # whoever waits for outcomes must hear of it
-                outcomes.put_nowait(failure[0] if failure else error)
-
-        call = self._recognition.StreamingRecognize(requests(), timeout=timeout, metadata=self._metadata)
-        receiver = asyncio.create_task(receive())
+        stream = read_stream(self._recognition, items, config, timeout, self._metadata, self._max_message_bytes)
         try:
-            while (outcome := await outcomes.get()) is not None:
-                if isinstance(outcome, grpc.RpcError):
-                    reason = await self._reason(outcome, config, deadline)
-                    raise from_call(reason, self._target, deadline - loop.time()) from outcome
-                if isinstance(outcome, BaseException):
-                    raise outcome
-                places.release()
-                yield outcome
-        finally:
-            call.cancel()
-            receiver.cancel()
-            await asyncio.wait({receiver})
-
-    async def _reason(self, failure: grpc.RpcError, config: api.RecognitionConfig, deadline: float) -> grpc.RpcError:
-        """Finds out why a stream failed, where gRPC says only that it could not send.
-
-        gRPC's asyncio stack says so, and no more, whenever a call ends while there is more to send. A server that ends
-        a stream does so for what is asked with all its items, and for that it refuses a call without items as well.
-        """
-        remaining = min(deadline - asyncio.get_running_loop().time(), self._timeout)
-        if is_send_failure(failure) and remaining > 0:
-            try:
-                request = api.BatchRecognizeRequest(config=config)
-                await self._recognition.BatchRecognize(request, timeout=remaining, metadata=self._metadata)
-            except grpc.RpcError as reason:
-                return reason
-        return failure
+            async with aclosing(stream) as outcomes:
+                async for outcome in outcomes:
+                    yield outcome
+        except grpc.RpcError as failure:
+            seconds = min(deadline - loop.time(), self._timeout)
+            reason = await find_reason(failure, self._recognition, config, seconds, self._metadata)
+            raise from_call(reason, self._target, deadline - loop.time()) from failure
 
     async def list_models(self, *, timeout: float | None = None) -> list[ModelInfo]:
         """Lists the models of the server, by name and then version.
@@ -448,14 +397,3 @@ class AsyncClient:
         except RecognitionError as error:
             return [error if is_retryable(outcome) else outcome for outcome in outcomes] or [error] * len(batch)
         return outcomes
-
-
-async def _each(
-    items: Iterable[tuple[str, ImageInput]] | AsyncIterable[tuple[str, ImageInput]],
-) -> AsyncIterator[tuple[str, ImageInput]]:
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            yield item
-    else:
-        for item in items:
-            yield item

@@ -7,8 +7,6 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
-from threading import Event, Semaphore, Thread
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
@@ -40,7 +38,6 @@ from glyphline.service.client.requests import (
     make_config,
     make_items,
     make_request,
-    sized_item,
     too_many,
 )
 from glyphline.service.client.results import (
@@ -54,6 +51,7 @@ from glyphline.service.client.results import (
     read_result,
 )
 from glyphline.service.client.retry import RetryPolicy, is_retryable
+from glyphline.service.client.sync_stream import read_stream
 
 __all__ = ["Client"]
 
@@ -63,7 +61,6 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 
 _READY_POLL_SECONDS = 0.05
-_STREAM_OUTCOMES = 64
 
 
 class _Method(Protocol[Request_contra, Response_co]):
@@ -272,53 +269,10 @@ class Client:
         self._begin(timeout)
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         config = make_config(model, version, options, priority)
-        failure: list[Exception] = []
-        outcomes: SimpleQueue[tuple[str, Outcome] | Exception | None] = SimpleQueue()
-        ended = Event()
-        places = Semaphore(_STREAM_OUTCOMES)  # outcomes that nobody takes hold the server back
-
-        def requests() -> Iterator[api.StreamingRecognizeRequest]:
-            yield api.StreamingRecognizeRequest(config=config)
-            try:
-                for item_id, image in items:
-                    try:
-                        item = sized_item(load_image(image), item_id, self._max_message_bytes)
-                    except InvalidRequestError as error:
-                        places.acquire()
-                        outcomes.put((item_id, error))
-                        if ended.is_set():
-                            return
-                    else:
-                        yield api.StreamingRecognizeRequest(item=item)
-            except Exception as error:
-                failure.append(error)  # gRPC would tell the caller no more than that the call was cancelled
-                call.cancel()
-
-        def receive() -> None:
-            try:
-                for response in call:
-                    places.acquire()
-                    outcomes.put((response.result.id, read_outcome(response.result)))
-                outcomes.put(None)
-            except Exception as error:  # whatever it is, whoever waits for outcomes must hear of it
-                outcomes.put(failure[0] if failure else error)
-
-        call = self._recognition.StreamingRecognize(requests(), timeout=timeout, metadata=self._metadata)
-        receiver = Thread(target=receive, name="glyphline-stream", daemon=True)
-        receiver.start()
         try:
-            while (outcome := outcomes.get()) is not None:
-                if isinstance(outcome, grpc.RpcError):
-                    raise from_call(outcome, self._target, deadline - time.monotonic()) from outcome
-                if isinstance(outcome, Exception):
-                    raise outcome
-                places.release()
-                yield outcome
-        finally:
-            ended.set()
-            call.cancel()
-            places.release(2)  # whoever waits for one sees that the call has ended
-            receiver.join()
+            yield from read_stream(self._recognition, items, config, timeout, self._metadata, self._max_message_bytes)
+        except grpc.RpcError as failure:
+            raise from_call(failure, self._target, deadline - time.monotonic()) from failure
 
     def list_models(self, *, timeout: float | None = None) -> list[ModelInfo]:
         """Lists the models of the server, by name and then version.
