@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from glyphline.models.alphabet import Alphabet
 from glyphline.models.bundle import Bundle, load_bundle
-from glyphline.models.decoding.confidence import hypothesis_confidence, line_confidence, odds_confidence
 from glyphline.models.decoding.language_model import CharacterModel
 from glyphline.models.decoding.options import DecodingOptions, ResolvedOptions
-from glyphline.models.decoding.readings import Alternative, Hypothesis, Reading, Token
+from glyphline.models.decoding.readings import Hypothesis, Reading
 from glyphline.models.errors import BundleError, ImageError, OptionsError
 from glyphline.models.gpu import TENSORRT
 from glyphline.models.heads import CtcHead, Head, open_head
 from glyphline.models.image import GreyImage, ImageLimits, normalise, read_image
+from glyphline.models.interpreting import interpret
 from glyphline.models.joining import Run
 from glyphline.models.long_lines import LONGEST_LINE, WINDOW, plan_windows, readable_width, widest_strip
 from glyphline.models.manifest import MANIFEST_NAME, Aggregate, LogOdds, Precision, Search
@@ -272,7 +272,7 @@ class Recognizer:
         strips = [strip for run in runs for strip in run]
         with timings.measure("search"):
             for hypotheses, strip in zip(found, strips, strict=True):
-                yield strip.index, self._reading(hypotheses, strip, options)
+                yield strip.index, self._interpret(hypotheses, strip, options)
 
     def _batch(self, strips: Sequence[_Strip], timings: StageTimings) -> Run:
         """Pads the strips of one run to the widest of them, which is the last."""
@@ -292,53 +292,17 @@ class Recognizer:
             strip.pixels, windows, MAX_COLUMNS // WINDOW, options, self.bundle.manifest.temperature, timings
         )
         with timings.measure("search"):
-            return self._reading(found, strip, options)
+            return self._interpret(found, strip, options)
 
-    def _reading(self, hypotheses: Sequence[Hypothesis], strip: _Strip, options: ResolvedOptions) -> Reading:
-        """Puts hypotheses into the caller's terms."""
-        alternatives: dict[str, Alternative] = {}
-        for hypothesis in hypotheses:
-            text = self.alphabet.decode(hypothesis.symbols)
-            # Where symbols have several characters, two sequences may spell one text: the better one stands for it.
-            if text not in alternatives:
-                alternatives[text] = Alternative(
-                    text=text,
-                    confidence=self._confidence(hypothesis),
-                    log_probability=hypothesis.log_probability,
-                    tokens=tuple(self._tokens(hypothesis, strip)) if options.token_details else (),
-                    truncated=hypothesis.truncated,
-                )
-        ranked = tuple(alternatives.values())
-        best = ranked[0]
-        return Reading(text=best.text, confidence=best.confidence, alternatives=ranked, truncated=best.truncated)
-
-    def _confidence(self, hypothesis: Hypothesis) -> float:
-        """Sums up a hypothesis, by its odds where those were fitted for the kind of search that found it."""
-        manifest = self.bundle.manifest
-        odds = manifest.odds.get("greedy" if hypothesis.share is None else "beam")
-        if odds is None:
-            return hypothesis_confidence(hypothesis, manifest.confidence)
-        return odds_confidence(hypothesis, odds)
-
-    def _tokens(self, hypothesis: Hypothesis, strip: _Strip) -> Iterator[Token]:
-        manifest = self.bundle.manifest
-        scale = strip.height / manifest.image.height
-        width = float(strip.width)
-        frame = min(manifest.pixels_per_frame * scale, width)
-
-        def place(edge: float) -> float:
-            """Takes a frame edge to a column of the original image, which may lie in the padding beside it."""
-            return (edge * manifest.pixels_per_frame - manifest.image.padding) * scale
-
-        spans = hypothesis.spans
-        places = [None] * len(hypothesis.symbols) if spans is None else spans
-        for symbol, value, edges in zip(hypothesis.symbols, hypothesis.symbol_log_probabilities, places, strict=True):
-            span = None
-            if edges is not None:
-                left, right = place(edges[0]), place(edges[1])
-                # What lies in the padding is moved to the image's edge, where it keeps the width of a frame.
-                span = min(max(left, 0.0), width - frame), max(min(right, width), frame)
-            yield Token(text=self.alphabet.symbols[symbol - 1], confidence=line_confidence([value]), span=span)
+    def _interpret(self, hypotheses: Sequence[Hypothesis], strip: _Strip, options: ResolvedOptions) -> Reading:
+        return interpret(
+            hypotheses,
+            self.bundle.manifest,
+            self.alphabet,
+            width=strip.width,
+            height=strip.height,
+            token_details=options.token_details,
+        )
 
 
 def _read_language_model(bundle: Bundle, alphabet: Alphabet) -> CharacterModel | None:
