@@ -27,6 +27,7 @@ from glyphline.service.entries import BatchLimits
 from glyphline.service.errors import StartError
 from glyphline.service.feedback_service import FeedbackServicer
 from glyphline.service.grpc_metrics import MetricsInterceptor
+from glyphline.service.grpc_options import grpc_options
 from glyphline.service.guides import load_guides
 from glyphline.service.health import Health
 from glyphline.service.logs import configure_logging
@@ -56,10 +57,6 @@ logger = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 _SAME_SIGNAL_SECONDS = 1.0
-_MAX_PENDING_CALLS = 10_000  # that have arrived and were not looked at
-_PENDING_SECONDS = 3600  # for which they may wait, unless their own deadline is nearer
-_PING_SHARE = 0.8  # of the shortest interval: a ping that is held up on its way makes the next one seem early
-_HANDSHAKE_SECONDS = 20.0  # for TLS and the first words of HTTP/2
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -247,7 +244,7 @@ class Server:
                 ParsingInterceptor(),
                 self._protection.limits,
             ],
-            options=_options(settings),
+            options=grpc_options(settings),
         )
         recognition_pb2_grpc.add_RecognitionServiceServicer_to_server(
             RecognitionServicer(
@@ -370,32 +367,3 @@ async def _serve(settings: ServerSettings, on_ready: Callable[[Server], None] | 
         await server.stop()
         raise
     logger.info("stopped")
-
-
-def _options(settings: ServerSettings) -> list[tuple[str, int]]:
-    """Returns the options of gRPC that the settings come to."""
-    options = [
-        ("grpc.so_reuseport", 0),  # else a second server would share the port without a word
-        ("grpc.max_receive_message_length", settings.max_message_bytes),
-        ("grpc.max_send_message_length", settings.max_message_bytes),
-        ("grpc.keepalive_time_ms", _milliseconds(settings.keepalive_seconds)),
-        ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.max_connection_idle_ms", _milliseconds(settings.max_idle_seconds)),
-        ("grpc.max_concurrent_streams", settings.max_connection_calls),
-        # Else gRPC cancels, without a reason, what waits for the event loop for 30 s or behind a thousand calls.
-        ("grpc.server.max_pending_requests", _MAX_PENDING_CALLS),
-        ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING_CALLS),
-        ("grpc.server_max_unrequested_time_in_server", _PENDING_SECONDS),
-        ("grpc.server_handshake_timeout_ms", _milliseconds(min(_HANDSHAKE_SECONDS, settings.max_idle_seconds))),
-        ("grpc.http2.min_ping_interval_without_data_ms", _milliseconds(_PING_SHARE * settings.min_ping_seconds)),
-    ]
-    if settings.max_connection_age_seconds is not None:
-        options += [
-            ("grpc.max_connection_age_ms", _milliseconds(settings.max_connection_age_seconds)),
-            ("grpc.max_connection_age_grace_ms", _milliseconds(settings.max_connection_age_grace_seconds)),
-        ]
-    return options
-
-
-def _milliseconds(seconds: float) -> int:
-    return round(seconds * 1000)
