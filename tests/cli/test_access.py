@@ -4,10 +4,12 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import grpc
 import pytest
 
 from glyphline.cli.access import ServerAccess, advised, check_target
 from glyphline.cli.exit_codes import CommandError, ExitCode
+from glyphline.service.client import UnavailableError
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -59,6 +61,20 @@ def test_a_token_is_not_sent_in_the_clear(tmp_path: Path) -> None:
     access = ServerAccess(token_file=tmp_path / "token")
     with pytest.raises(CommandError, match=r"GLYPHLINE_TOKEN_FILE.*add --tls, or --tls-ca"):
         access.client("host.example:50051", 1.0)
+
+
+def test_a_token_that_cannot_be_read_is_a_wrong_option(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"missing: No such file") as error:
+        ServerAccess(token_file=tmp_path / "missing").token("localhost:1")
+    assert error.value.code is ExitCode.USAGE
+
+
+@pytest.mark.parametrize("target", ["ipv4:127.0.0.1:1,127.0.0.2:1", "localhost:1", "dns:///localhost:1", "unix:/none"])
+def test_what_is_told_of_a_server_stays_where_no_address_knows_more(target: str) -> None:
+    told = UnavailableError(grpc.StatusCode.UNAVAILABLE, "cannot be reached")
+    with pytest.raises(UnavailableError) as error, ServerAccess().connecting(target):
+        raise told
+    assert error.value is told
 
 
 def test_advice_follows_what_the_client_says() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -153,11 +155,12 @@ class ServerAccess:
             server_name=self.name,
         )
 
-    def channel(self, target: str) -> grpc.Channel:
+    def channel(self, target: str, name: str | None = None) -> grpc.Channel:
         """Makes a bare channel to a server, for calls that need no client and no token.
 
         Args:
             target: Its address.
+            name: The name in its certificate, unless another was given; None for that of the address.
 
         Raises:
             CommandError: If the address is none, or a file cannot be used.
@@ -168,8 +171,31 @@ class ServerAccess:
         credentials = self.credentials()
         if credentials is None:
             return grpc.insecure_channel(target)
-        options = [] if self.name is None else [("grpc.ssl_target_name_override", self.name)]
+        expected = self.name or name
+        options = [] if expected is None else [("grpc.ssl_target_name_override", expected)]
         return grpc.secure_channel(target, credentials, options)
+
+    @contextmanager
+    def connecting(self, target: str) -> Iterator[None]:
+        """Has the first call to a server say why no connection comes about, whichever of its addresses knows.
+
+        Args:
+            target: Its address.
+
+        Raises:
+            UnavailableError: If the server cannot be reached, as the call within raises it, or with the reason.
+        """
+        from glyphline.service.client import UnavailableError
+
+        try:
+            yield
+        except UnavailableError as error:
+            from glyphline.cli.closer_look import look_closer
+
+            closer = None if error.reason else look_closer(target, self.channel)
+            if closer is None:
+                raise
+            raise closer from error
 
     def credentials(self) -> grpc.ChannelCredentials | None:
         """Makes the credentials of the connection.
@@ -207,6 +233,8 @@ class ServerAccess:
             )
         try:
             token = self.token_file.read_text(encoding="ascii").strip()
+        except OSError as error:
+            raise CommandError(f"{self.token_file}: {error.strerror or error}") from error
         except UnicodeDecodeError:
             token = ""
         if not token or len(token.split()) != 1:

@@ -101,9 +101,10 @@ def _server_engine(reading: Reading) -> Iterator[Opened]:
             client = stack.enter_context(reading.access.client(target, reading.timeout))
             try:
                 # The first to answer says which model and version; the others must have the same.
-                info = client.get_model(
-                    *(known.name, known.version) if known else (reading.model or "", reading.version)
-                )
+                with reading.access.connecting(target):
+                    info = client.get_model(
+                        *(known.name, known.version) if known else (reading.model or "", reading.version)
+                    )
             except UnavailableError as error:
                 if target == reading.servers[-1] and not answering:
                     raise

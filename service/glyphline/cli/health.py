@@ -106,7 +106,7 @@ def _is_serving(target: str, model: str, timeout: float, access: ServerAccess) -
         request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
         response_deserializer=health_pb2.HealthCheckResponse.FromString,
     )
-    with channel:
+    with channel, access.connecting(target):
         try:
             request = health_pb2.HealthCheckRequest(service=model)
             answer = check(request, timeout=timeout)

@@ -128,7 +128,8 @@ def _asking(target: str, access: ServerAccess, model: str | None) -> Iterator[tu
 
     with access.client(target, _TIMEOUT_SECONDS) as client:
         reader = ServerReader(client, target)
-        models = reader.models()
+        with access.connecting(target):
+            models = reader.models()
         chosen = next((each for each in models if model in (None, each.name)), None)
         if chosen is None:
             known = ", ".join(dict.fromkeys(each.name for each in models))

@@ -41,7 +41,8 @@ def server_reader(
         RecognitionError: If the server cannot be reached or has no such model.
     """
     with access.client(target, timeout) as client:
-        info = client.get_model(model or "", version)
+        with access.connecting(target):
+            info = client.get_model(model or "", version)
 
         def read(pictures: Sequence[Picture]) -> list[Row]:
             contents = [picture.content for picture in pictures if isinstance(picture.content, bytes)]

@@ -9,7 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import grpc
+import pytest
+
+from glyphline.cli.access import ServerAccess
 from glyphline.cli.exit_codes import ExitCode
+from glyphline.service.client import UnavailableError
 
 if TYPE_CHECKING:
     from tests.service.conftest import ServerProcess
@@ -53,6 +58,24 @@ def test_health_asks_a_server_over_tls_and_needs_no_token(secured: Secured) -> N
     assert other_name.stderr.count("\n") == 1
     assert "shows a certificate for another name" in other_name.stderr
     assert "; ask by a name that stands in it, or say by --tls-name which should" in other_name.stderr
+
+
+@pytest.mark.parametrize("hosts", [("127.0.0.1", "127.0.0.2"), ("127.0.0.2", "127.0.0.1")])
+def test_of_several_addresses_the_one_that_answers_says_why_it_cannot_be_used(
+    secured: Secured, hosts: tuple[str, str]
+) -> None:
+    port = secured.server.target.rpartition(":")[2]
+    target = f"ipv4:{hosts[0]}:{port},{hosts[1]}:{port}"  # the server listens at the first alone
+    own = secured.client_pair.certificate, secured.client_pair.key
+    other_name = ServerAccess(ca=secured.authority.path, certificate=own[0], key=own[1], name="somebody-else")
+    told = UnavailableError(grpc.StatusCode.UNAVAILABLE, "cannot be reached")
+    with pytest.raises(UnavailableError, match="shows a certificate for another name"), other_name.connecting(target):
+        raise told
+    with (
+        pytest.raises(UnavailableError, match="closes the connection before anything is said"),
+        ServerAccess().connecting(target),
+    ):
+        raise told
 
 
 def test_a_server_that_would_let_tokens_be_read_does_not_start(
