@@ -1,7 +1,7 @@
 """Why a server cannot be used, where gRPC tells only of the last of the addresses that its name stands for.
 
-`localhost` is two addresses to gRPC, whatever the machine's own files say. If nobody listens at one, and the other shows
-a certificate that is not trusted, it is chance of which gRPC tells; only the second helps.
+`localhost` is two addresses to gRPC, whatever the machine's own files say. If nobody listens at one, and the other
+shows a certificate that is not trusted, it is chance of which gRPC tells; only the second helps.
 """
 
 from __future__ import annotations
