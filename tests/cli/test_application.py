@@ -35,6 +35,7 @@ def test_every_command_teaches_with_examples(command: str) -> None:
     assert f"glyphline {command}" in result.stdout.partition("Examples:")[2]
     assert "<list[" not in result.stdout
     assert "<str>" not in result.stdout
+    assert "{" not in result.stdout.partition("\n")[0]
 
 
 def test_help_loads_nothing_heavy() -> None:

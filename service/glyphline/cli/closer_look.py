@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 
 import grpc
+from grpc_health.v1 import health_pb2
 
 from glyphline.service.client import UnavailableError
 from glyphline.service.client.errors import from_call
@@ -58,9 +59,14 @@ def _addresses(target: str) -> tuple[str, list[str]]:
 
 def _failure(channel: grpc.Channel, target: str) -> UnavailableError | None:
     """Returns what a call to one address fails at; None where that is no lack of a connection."""
+    check = channel.unary_unary(
+        HEALTH_CHECK,
+        request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+        response_deserializer=health_pb2.HealthCheckResponse.FromString,
+    )
     with channel:
         try:
-            channel.unary_unary(HEALTH_CHECK)(b"", timeout=_SECONDS)
+            check(health_pb2.HealthCheckRequest(), timeout=_SECONDS)
         except grpc.RpcError as error:
             converted = from_call(error, target)
             return converted if isinstance(converted, UnavailableError) else None

@@ -34,7 +34,7 @@ def guide(
     data_sets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DATASET]...",
+            metavar="DATASET",
             help="Strips to measure on.  [default: the validation sets of the run]",
             show_default=False,
         ),

@@ -41,7 +41,7 @@ def models(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME|FOLDER]", help="Show the model card of this model.", show_default=False),
+        typer.Argument(metavar="NAME|FOLDER", help="Show the model card of this model.", show_default=False),
     ] = None,
     version: VersionOption = None,
     repository: RepositoryOption = None,

@@ -30,7 +30,7 @@ def quantise(
     data_sets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DATASET]...",
+            metavar="DATASET",
             help="Strips to calibrate on and to compare with.  [default: the validation sets of the run]",
             show_default=False,
         ),
