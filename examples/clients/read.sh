@@ -22,17 +22,20 @@ recognize() {
 }
 
 failed=0
+exec 3>&1 # answers; what buf says of a failure is kept until it is known that no further attempt helps
 for image in "$@"; do
     for pause in 0.1 0.2 0.4 0; do
-        recognize "$image"
+        said=$(recognize "$image" 2>&1 >&3)
         code=$?
         # 1: no server answers. Else it is eight times the number of the gRPC status: full (8), unavailable (14).
         case $code in 1 | 64 | 112) sleep "$pause" ;; *) break ;; esac
     done
-    if [ "$code" != 0 ]; then
-        case $code in 1 | 112) echo "$target does not answer, or not yet: is \`glyphline serve\` running there?" >&2 ;; esac
-        echo "$image: could not be read" >&2
-        failed=1
-    fi
+    case $code in
+    0) continue ;;
+    1 | 112 | 124) # 124: no answer in the ten seconds
+        echo "$target does not answer: is \`glyphline serve\` running there, and with reflection?" >&2 ;;
+    esac
+    echo "$image: could not be read${said:+: $said}" >&2
+    failed=1
 done
 exit "$failed"
