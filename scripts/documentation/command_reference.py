@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from textwrap import dedent
 from typing import Any
 
@@ -13,7 +12,6 @@ __all__ = ["prose", "render"]
 
 _KEEP = "\b"  # begins a paragraph whose lines are kept as they are
 _WIDE = 1000
-_LIST = re.compile(r" <list\[\w+\]>")  # which typer writes behind an argument that can be given again
 
 
 def render(application: Any, title: str) -> str:  # noqa: ANN401  (typer's own copy of click has no types)
@@ -65,25 +63,9 @@ def _command(command: Any, context: Any) -> list[str]:  # noqa: ANN401
     path = context.command_path
     usage = command.get_usage(context).removeprefix("Usage: ")
     parts = [f"## {path} {{ #{_anchor(context)} }}\n", f"```text\n{usage}\n```\n", prose(command.help or "")]
-    for heading, rows in _options(command, context):
-        parts.append(table((heading, ""), rows))
+    for heading, rows in command.sections(context):
+        parts.append(table((heading, ""), [(f"`{name}`", escape(said)) for name, said in rows]))
     return [*parts, prose(command.epilog or "")]
-
-
-def _options(command: Any, context: Any) -> Iterator[tuple[str, list[tuple[str, str]]]]:  # noqa: ANN401
-    """The options as `--help` groups and words them."""
-    records = {
-        str(parameter.name): record
-        for parameter in command.get_params(context)
-        if (record := parameter.get_help_record(context)) is not None
-    }
-    groups: dict[str, Iterable[str]] = getattr(command, "option_groups", {})
-    placed = {name for names in groups.values() for name in names}
-    others = [name for name in records if name not in placed]
-    for heading, names in {**groups, "Other options" if groups else "Options": others}.items():
-        rows = [(f"`{_LIST.sub('', records[name][0])}`", escape(records[name][1])) for name in names if name in records]
-        if rows:
-            yield heading, rows
 
 
 def prose(text: str) -> str:

@@ -22,6 +22,7 @@ from proto_reference import describe
 from proto_reference import render as render_api
 
 from glyphline.cli import app
+from glyphline.cli.grouped_help import PlainCommand
 from glyphline.service.settings import ServerSettings
 from glyphline.service.status import _TABLE
 
@@ -129,21 +130,24 @@ def test_a_command_line_is_told_by_its_help() -> None:
     )
 
     @tool.command(
-        "go", short_help="Go.", epilog="\b\nExamples:\n  tool go --fast <place>\n\n\b\nMore is *not*\nsaid.\n"
+        "go",
+        cls=PlainCommand,
+        short_help="Go.",
+        epilog="\b\nExamples:\n  tool go --fast <place>\n\n\b\nMore is *not*\nsaid.\n",
     )
     def go(place: str, fast: Annotated[bool, typer.Option("--fast", help="Or [slow].")] = False) -> None:
         """Goes to `a <place>`."""
 
     inner = typer.Typer()
     tool.add_typer(inner, name="data")
-    inner.command("show")(lambda: None)
-    inner.command("hide")(lambda: None)
+    inner.command("show", cls=PlainCommand)(lambda: None)
+    inner.command("hide", cls=PlainCommand)(lambda: None)
 
     page = render_commands(get_command(tool), "Commands")
     assert page.startswith("# Commands\n\nWhat it does.\n\n```text\ntool go    at once\n```\n\n| command |")
     assert "| [`tool go`](#tool-go) | Go. |\n" in page
-    assert "## tool go { #tool-go }\n\n```text\ntool go [OPTIONS] " in page
-    assert "\n```\n\nGoes to `a <place>`.\n" in page
+    assert "## tool go { #tool-go }\n\n```text\ntool go [OPTIONS] PLACE\n```\n\nGoes to `a <place>`.\n" in page
+    assert re.search(r"^\| Arguments \|.*\n.*\n\| `PLACE` \|", page, re.MULTILINE)
     assert re.search(r"^\| `--fast` \| Or \\\[slow\\\]\.", page, re.MULTILINE)
     assert "\nExamples:\n\n```text\ntool go --fast <place>\n```\n\nMore is \\*not\\*\nsaid.\n" in page
     assert "## tool data show { #tool-data-show }\n" in page

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand
@@ -13,33 +14,30 @@ __all__ = ["PlainCommand", "grouped"]
 class PlainCommand(TyperCommand):
     """A command that shows an argument by its name alone: without `<list[str]>` behind it, and braces around it."""
 
+    option_groups: ClassVar[dict[str, tuple[str, ...]]] = {}
+
     def collect_usage_pieces(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Returns the parts of the usage line: `[OPTIONS] BUNDLE [DATASET...]`."""
         arguments = (each for each in self.get_params(ctx) if each.param_type_name == "argument")
         return [self.options_metavar or "", *map(_usage, arguments)]
 
     def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # noqa: ANN401
-        """Writes the arguments, then the options."""
-        self.write_groups({}, "Options", ctx, formatter)
+        """Writes arguments and options."""
+        for heading, rows in self.sections(ctx):
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
-    def write_groups(self, groups: dict[str, tuple[str, ...]], others: str, ctx: typer.Context, formatter: Any) -> None:  # noqa: ANN401
-        """Writes arguments and options by group.
-
-        Args:
-            groups: Names of parameters by heading. Of what is in none, arguments come first and options last.
-            others: Heading of these options.
-            ctx: Of the call.
-            formatter: What writes.
-        """
+    def sections(self, ctx: typer.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Yields by heading what the help says of parameters; of those in no group arguments first, options last."""
         parameters = {str(each.name): each for each in self.get_params(ctx)}
-        left = [name for name in parameters if all(name not in names for names in groups.values())]
+        left = [name for name in parameters if all(name not in names for names in self.option_groups.values())]
         arguments = tuple(name for name in left if parameters[name].param_type_name == "argument")
-        options = tuple(name for name in left if name not in arguments)
-        for heading, names in {"Arguments": arguments, **groups, others: options}.items():
+        others = tuple(name for name in left if name not in arguments)
+        rest = {"Other options" if self.option_groups else "Options": others}
+        for heading, names in ({"Arguments": arguments} | self.option_groups | rest).items():
             records = (_record(parameters[name], ctx) for name in names)
             if rows := [record for record in records if record is not None]:
-                with formatter.section(heading):
-                    formatter.write_dl(rows)
+                yield heading, rows
 
 
 def _name(argument: Any) -> str:  # noqa: ANN401  (click's, or Typer's copy)
@@ -70,9 +68,5 @@ def grouped(groups: dict[str, tuple[str, ...]]) -> type[TyperCommand]:
         """The command."""
 
         option_groups = groups
-
-        def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # noqa: ANN401
-            """Writes the options by group."""
-            self.write_groups(groups, "Other options", ctx, formatter)
 
     return Grouped
