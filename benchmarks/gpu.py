@@ -51,7 +51,7 @@ NO_DEVICE = 3
 INSTALL = """
 A GPU is used by ONNX Runtime for CUDA, which must be the only ONNX Runtime that is installed:
 
-    pip uninstall -y onnxruntime && pip install 'glyphline[gpu]'
+    pip uninstall -y onnxruntime && pip install '.[gpu]'
 
 It needs NVIDIA's driver, too: `nvidia-smi` has to list the GPU. `--device cpu` runs this script in small without one.
 """

@@ -55,6 +55,11 @@ def test_mistakes_are_named_where_they_were_made(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(CommandError, match=r"^--max-request-images 99 is more than --max-queue 9: "):
         serve._settings({"max_request_images": 99, "max_queue": 9})
     assert serve._settings({"max_queue": 9}).request_images == 9
+    with pytest.raises(CommandError, match=r"^--port and --metrics-port are both 9090: give each its own$"):
+        serve._settings({"port": 9090})
+    assert serve._settings({"port": 0, "metrics_port": 0}).metrics_port == 0
+    with pytest.raises(CommandError, match=r"^--host: .*at least 1 character, not ''$"):
+        serve._settings({"host": ""})
     with pytest.raises(CommandError, match=r"^--lexicon: 'words.txt' should be name=file$"):
         serve._settings({"lexicons": ["words.txt"]})
     monkeypatch.setenv("GLYPHLINE_MAX_QUEUE", "many")

@@ -89,7 +89,7 @@ class ServerSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="forbid", protected_namespaces=())
 
-    host: str = "127.0.0.1"
+    host: str = Field(default="127.0.0.1", min_length=1)
     port: int = Field(default=50051, ge=0, le=65535)
     metrics_port: int = Field(default=9090, ge=-1, le=65535)
     metrics_host: str | None = None
@@ -204,6 +204,13 @@ class ServerSettings(BaseSettings):
         count = len(split_devices(self.device))
         if 0 < self.workers < count:
             raise ValueError(f"--device {self.device} is {count} GPUs, for which --workers {self.workers} are too few")
+        return self
+
+    @model_validator(mode="after")
+    def _listen_twice(self) -> Self:
+        """Refuses one port for both: what binds it second would say that it is taken, and not by whom."""
+        if self.port == self.metrics_port != 0 and self.metrics_host in (None, self.host):
+            raise ValueError(f"--port and --metrics-port are both {self.port}: give each its own")
         return self
 
     @model_validator(mode="after")
