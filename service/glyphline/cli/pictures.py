@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from glyphline.service.jobs.names import DRAWING_SUFFIX
+
 
 class PictureFolder:
     """Names the drawings of one run: `<name>.reading.png`, beside the picture or in one folder, none used twice."""
@@ -19,6 +21,6 @@ class PictureFolder:
         folder = picture.parent if self._folder is None else self._folder
         # a.png and a.jpg share a stem, x/a.png and y/a.png even a name.
         candidates = [picture.stem, picture.name, *(f"{picture.stem}-{number}" for number in range(2, 10_000))]
-        path = next(path for name in candidates if (path := folder / f"{name}.reading.png") not in self._taken)
+        path = next(path for name in candidates if (path := folder / f"{name}{DRAWING_SUFFIX}") not in self._taken)
         self._taken.add(path)
         return path
