@@ -20,6 +20,7 @@ from glyphline.models.errors import OptionsError
         ("-0.2	a b", "-0.2	<s> a", "an n-gram occurs twice"),
         ("-0.1	<s> a", "-0.1	<s> b", "lacks the shorter one"),
         ("-0.05	<s> a b\n", "", "line 23: expected a 3-gram"),
+        ("-0.05	<s> a b\n\n\\end\\\n", "", "expected a 3-gram with its probability, one of 1, not ''"),
         ("\\2-grams:", "\\9-grams:", "expected '\\\\2-grams:'"),
         ("ngram 2=4", "ngram 2=many", "expected 'ngram 2=COUNT'"),
         ("ngram 3=1", "ngram 3=99999999999", "more than there are lines"),

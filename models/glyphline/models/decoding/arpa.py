@@ -154,14 +154,15 @@ class _Reader:
         grams = np.zeros((count, length), dtype=np.int64)
         values, backoffs = np.zeros(count), np.zeros(count)
         for first in range(0, count, _BLOCK_LINES):
-            part = slice(first, min(first + _BLOCK_LINES, count))
-            block = list(islice(self._lines, part.stop - first))
-            found = self._read_alike(length, block)
+            size = min(_BLOCK_LINES, count - first)
+            block = list(islice(self._lines, size))
+            found = self._read_alike(length, block) if len(block) == size else None
             if found is None:
                 self._lines = chain(block, self._lines)
-                found = self._read_each(length, len(block))
+                found = self._read_each(length, size)
             else:
-                self._line += len(block)
+                self._line += size
+            part = slice(first, first + size)
             grams[part], values[part], backoffs[part] = found
         return grams, values * math.log(10.0), backoffs * math.log(10.0)
 
