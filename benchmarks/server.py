@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from glyphline.service.client import Client, RecognitionError
 
 READY_SECONDS = 300.0
 STOP_SECONDS = 60.0
+_UNTRIED_PORTS = random.SystemRandom().sample(range(20_000, 32_000), 12_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +119,15 @@ def _wait_until_ready(server: Server, credentials: grpc.ChannelCredentials | Non
 
 
 def free_port() -> int:
-    """Returns a port that nothing listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """Returns a port that nothing listens on; never one twice, and none that the kernel gives to connections."""
+    while True:
+        port = _UNTRIED_PORTS.pop()
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
 
 
 def family(root: int) -> list[int]:

@@ -52,6 +52,7 @@ NOT_RUN = {
     "glyphline evaluate meters --model models/mine/1 --data-root data --precision int8": _DATA,
     "python benchmarks/recognize.py": _BENCHMARK,
     "python benchmarks/serve.py": _BENCHMARK,
+    "python benchmarks/serve.py --workers 1 --concurrency 64": _BENCHMARK,
     "python benchmarks/serve.py --workers 2 --concurrency 1 64": _BENCHMARK,
     "python benchmarks/serve.py --workers 2 --concurrency 8 --images-per-call 8": _BENCHMARK,
     "python benchmarks/serve.py --workers 2 --concurrency 64 --bare runs": _BENCHMARK,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -28,6 +29,7 @@ from glyphline.service.client import Client
 
 PATIENCE_SECONDS = 60.0  # how long a test waits for what must come; far more than it takes
 POLL_SECONDS = 0.02  # between two questions, lest asking be all that the server does
+_UNTRIED_PORTS = random.SystemRandom().sample(range(20_000, 32_000), 12_000)
 PROGRAM = """
 from glyphline.service.server import run
 from glyphline.service.settings import ServerSettings
@@ -288,10 +290,15 @@ def server_target(server: ServerProcess) -> str:
 
 
 def free_port() -> int:
-    """Returns a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Returns a port that nothing listens on; never one twice, and none that the kernel gives to connections."""
+    while True:
+        port = _UNTRIED_PORTS.pop()
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
 
 
 @pytest.fixture(scope="session")
