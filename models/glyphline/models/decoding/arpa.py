@@ -35,6 +35,8 @@ _BLOCK_LINES = 16_384
 class NGrams:
     """The n-grams of a file as a trie of tokens.
 
+    The numbers have 32 bits: files have two to seven digits, and a worker holds more than a million of them.
+
     Attributes:
         order: Length of the longest.
         tokens: Number of each token.
@@ -47,8 +49,8 @@ class NGrams:
     order: int
     tokens: dict[str, int]
     trie: Trie
-    values: NDArray[np.float64]
-    backoffs: NDArray[np.float64]
+    values: NDArray[np.float32]
+    backoffs: NDArray[np.float32]
     suffixes: NDArray[np.int32]
 
 
@@ -107,7 +109,7 @@ class _Reader:
         if len(trie) - 1 != len(lengths):
             raise self._error("an n-gram occurs twice, or one lacks the shorter one it begins with")
         nodes = np.concatenate([_nodes(trie, part) for part in grams])
-        node_values, node_backoffs = np.full(len(trie), np.nan), np.zeros(len(trie))
+        node_values, node_backoffs = np.full(len(trie), np.nan, np.float32), np.zeros(len(trie), np.float32)
         node_values[nodes], node_backoffs[nodes] = np.concatenate(values), np.concatenate(backoffs)
         return NGrams(order, self._tokens, trie, node_values, node_backoffs, _suffixes(trie, grams))
 
